@@ -1,0 +1,22 @@
+"""Shared fixtures: the anyio backend, and where the corpora lie when they are there."""
+
+import os
+from pathlib import Path
+
+import pytest
+
+REPOSITORY = Path(__file__).resolve().parent.parent
+
+
+def shared_path(*parts: str) -> Path:
+    """Return a path inside the shared corpora, or skip the test with a message when they are not on this machine."""
+    root = Path(os.environ.get("SIDECAR_SHARED", REPOSITORY.parent / "shared"))
+    path = root.joinpath(*parts)
+    if not path.exists():
+        pytest.skip(f"the shared corpus {'/'.join(parts)} is not on this machine (set SIDECAR_SHARED)")
+    return path
+
+
+@pytest.fixture
+def anyio_backend() -> str:
+    return "asyncio"
