@@ -119,15 +119,15 @@ class ConfigReplaced:
 class InfoChanged:
     """Title or time of the last change; ``ABSENT`` = unchanged, None = cleared."""
 
-    title: str | None | Absent = ABSENT
-    updated_at: str | None | Absent = ABSENT
+    title: str | Absent | None = ABSENT
+    updated_at: str | Absent | None = ABSENT
     meta: Meta = None
     raw: JsonObject | None = None
 
 
 @attrs.frozen
 class UsageChanged:
-    """Context and cost as the agent reports them: keys among ``used, size`` (tokens), ``percent``, ``cost``, ``breakdown``, ``turn``."""
+    """Context and cost as reported: keys among ``used, size`` (tokens), ``percent``, ``cost``, ``breakdown``, ``turn``."""
 
     fields: JsonObject
     meta: Meta = None

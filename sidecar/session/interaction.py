@@ -137,7 +137,7 @@ class SignIn:
 
 @attrs.frozen
 class Trust:
-    """May this workspace's own files (or its editor settings) define what is run or reached?
+    """The user is asked whether this workspace's own files (or editor settings) may define what is run or reached.
 
     ``items`` are ``{"file", "commands": [...], "urls": [...]}`` in full.
     """

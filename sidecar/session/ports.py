@@ -51,7 +51,7 @@ class Capabilities:
 
 @attrs.frozen
 class AgentInfo:
-    """Who answers: ``name`` is the configured name; ``title`` and ``version`` what the agent says; ``generation`` e.g. kiro-v3."""
+    """Who answers: ``name`` is the configured name; ``title`` and ``version`` what the agent says; ``generation`` kiro-v3 …."""
 
     name: str
     title: str | None = None
@@ -67,7 +67,7 @@ class AgentInfo:
 class SessionSpec:
     """Everything the client owns about a session; sent on new and again on load. Paths are absolute.
 
-    ``mcp_servers`` are ACP MCP entries with secrets resolved; ``mode``, ``model``, ``effort`` the user's wishes (None = agent's own).
+    ``mcp_servers`` are ACP MCP entries with secrets resolved; ``mode``, ``model``, ``effort`` the user's wishes.
     """
 
     cwd: str
