@@ -10,32 +10,8 @@ from typing import Any, Literal, Protocol, TypeAlias
 
 import attrs
 
+from sidecar.secret import SecretText
 from sidecar.session.events import JsonObject, Meta
-
-
-class SecretText:
-    """Text that must reach no log, repr, store or record: tokens, authorisation URLs. Read it with ``reveal()``."""
-
-    __slots__ = ("_text",)
-
-    def __init__(self, text: str) -> None:
-        self._text = text
-
-    def reveal(self) -> str:
-        """Return the text itself; call only where it is used."""
-        return self._text
-
-    def __repr__(self) -> str:
-        return "SecretText(***)"
-
-    def __str__(self) -> str:
-        return "***"
-
-    def __format__(self, format_spec: str) -> str:
-        return "***"
-
-    def __reduce__(self) -> str | tuple[Any, ...]:
-        return (SecretText, ("***",))
 
 
 @attrs.frozen
