@@ -35,3 +35,24 @@ class SecretText:
 
     def __reduce__(self) -> str | tuple[Any, ...]:
         return (SecretText, ("***",))
+
+
+_SECRET_WORDS = (
+    "secret",
+    "token",
+    "password",
+    "passwd",
+    "passphrase",
+    "apikey",
+    "credential",
+    "cookie",
+    "authorization",
+    "bearer",
+)
+_SECRET_ENDINGS = ("_key", "_auth", "_pat", "_pass", "_pwd")
+
+
+def looks_secret(name: str) -> bool:
+    """Tell whether a name (of an environment variable, header or field) suggests that its value is a secret."""
+    plain = name.lower().replace("-", "_")
+    return any(word in plain.replace("_", "") for word in _SECRET_WORDS) or plain.endswith(_SECRET_ENDINGS) or plain == "key"
