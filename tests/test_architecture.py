@@ -22,10 +22,13 @@ CLASS_LINES = 250
 PARAMETERS = 5
 
 PURE = ("sidecar.rpc", "sidecar.acp", "sidecar.ahp", "sidecar.session", "sidecar.agents.acp_translate", "sidecar.auth.oauth")
-IMPURE = frozenset(
-    "anyio asyncio concurrent httpx keyring lsprotocol multiprocessing os platformdirs pygls random secrets select selectors "
-    "shutil signal socket sqlite3 ssl subprocess tempfile threading time urllib3 watchfiles websockets".split()  # noqa: SIM905 -- a list of thirty names reads worse
-)
+# fmt: off
+IMPURE = frozenset([
+    "anyio", "asyncio", "concurrent", "httpx", "keyring", "lsprotocol", "multiprocessing", "os", "platformdirs", "pygls",
+    "random", "secrets", "select", "selectors", "shutil", "signal", "socket", "sqlite3", "ssl", "subprocess", "tempfile",
+    "threading", "time", "urllib3", "watchfiles", "websockets",
+])
+# fmt: on
 RESERVED = {
     "pygls": ("sidecar.editor", "sidecar.app"),
     "lsprotocol": ("sidecar.editor", "sidecar.app"),
