@@ -4,6 +4,11 @@ import os
 from pathlib import Path
 
 import pytest
+from hypothesis import settings
+
+# Several tests run at once on machines of any speed, so no example has a deadline; a failure prints how to repeat it.
+settings.register_profile("tests", deadline=None, print_blob=True)
+settings.load_profile("tests")
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

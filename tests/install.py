@@ -1,8 +1,9 @@
 """Installs the real editors and agents that tests drive: ``python -m tests.install``.
 
 Everything goes into one folder outside the tree (see ``tests.installed.tools_folder``) and through the package clients as this
-machine has them configured; only tmux is a system package. A second run finds what is there and does nothing. The exit code is 1
-when something could not be had, except for the Helix of Debian's moving suite, which is only warned about.
+machine has them configured; only tmux is a system package, and pyright fetches itself into its own cache. A second run finds what
+is there and does nothing. The exit code is 1 when something could not be had, except for the Helix of Debian's moving suite, which
+is only warned about.
 """
 
 import os
@@ -112,23 +113,29 @@ def install_helix(folder: Path, suite: str) -> str:
     return run([str(wrapper), "--version"]).strip()
 
 
-def install_tmux(folder: Path) -> str:
+def install_tmux(_folder: Path) -> str:
     if shutil.which("tmux") is None:
         if os.geteuid() != 0:
             raise InstallError("tmux is missing and only root can install it: apt-get install tmux")
         run(["apt-get", "-qq", "update"])
         run(["apt-get", "-qq", "-y", "--no-install-recommends", "install", "tmux"])
-    (folder / "found").touch()
     return run(["tmux", "-V"]).strip()
+
+
+def install_type_checker(_folder: Path) -> str:
+    """Run pyright once, because its first run fetches the checker itself, and may need a second try for that."""
+    return run([sys.executable, "-m", "pyright", "--version"]).splitlines()[-1]
 
 
 STEPS: dict[str, tuple[str, Callable[[Path], str]]] = {
     "tmux": ("tmux", install_tmux),
+    "pyright": ("pyright", install_type_checker),
     "nvim": (NEOVIM, install_neovim),
     f"helix-{HELIX_SUITE}": (f"hx of {HELIX_SUITE}", lambda folder: install_helix(folder, HELIX_SUITE)),
     f"helix-{HELIX_MOVING_SUITE}": (f"hx of {HELIX_MOVING_SUITE}", lambda folder: install_helix(folder, HELIX_MOVING_SUITE)),
     "agents": (f"{EXAMPLE_AGENT} {CODEX_ACP}", install_agents),
 }
+ALWAYS_CHECKED = {"tmux", "pyright"}  # lie outside our folder
 MAY_BE_MISSING = {f"helix-{HELIX_MOVING_SUITE}"}
 
 
@@ -136,7 +143,7 @@ def install_once(name: str, recipe: str, step: Callable[[Path], str]) -> str:
     """Run one step in its own fresh folder, unless the same recipe has already ended well there."""
     folder = tools_folder() / name
     marker = folder / RECIPE
-    if marker.exists() and marker.read_text().startswith(recipe + "\n") and (name != "tmux" or shutil.which("tmux")):
+    if name not in ALWAYS_CHECKED and marker.exists() and marker.read_text().startswith(recipe + "\n"):
         return marker.read_text().splitlines()[1] + " (already there)"
     for attempt in range(1, TRIES + 1):
         shutil.rmtree(folder, ignore_errors=True)
