@@ -2,8 +2,8 @@
 
 Everything goes into one folder outside the tree (see ``tests.installed.tools_folder``) and through the package clients as this
 machine has them configured; only tmux is a system package, and pyright fetches itself into its own cache. A second run finds what
-is there and does nothing. The exit code is 1 when something could not be had, except for the Helix of Debian's moving suite, which
-is only warned about.
+is there and does nothing. The exit code is 1 when something could not be had, except for the Helix of Debian's moving suite,
+which is only warned about.
 """
 
 import os

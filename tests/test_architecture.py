@@ -33,7 +33,7 @@ RESERVED = {
     "pygls": ("sidecar.editor", "sidecar.app"),
     "lsprotocol": ("sidecar.editor", "sidecar.app"),
     "sqlite3": ("sidecar.store",),
-    "subprocess": ("sidecar.transport.process", "sidecar.transport.guardian"),
+    "subprocess": ("sidecar.transport",),
     "multiprocessing": (),
     "pty": (),
     "webbrowser": (),
@@ -49,6 +49,7 @@ RESERVED = {
 }
 PROCESS_STARTERS = re.compile(
     r"os\.(spawn\w+|exec\w+|posix_spawnp?|fork|forkpty|system|popen|startfile)"
+    r"|subprocess\.(Popen|run|call|check_call|check_output|getoutput|getstatusoutput)"
     r"|(asyncio\.)?create_subprocess_(exec|shell)|anyio\.(open|run)_process|\w+\.subprocess_(exec|shell)"
 )
 MAY_START_PROCESSES = ("sidecar.transport.process", "sidecar.transport.guardian")
@@ -164,8 +165,9 @@ def trespassing(path: Path, tree: ast.Module) -> Iterator[str]:
 def starting_processes(path: Path, tree: ast.Module) -> Iterator[str]:
     if within(module_of(path), MAY_START_PROCESSES):
         return
+    types = {id(node.value) for node in ast.walk(tree) if isinstance(node, ast.Subscript)}
     for node in ast.walk(tree):
-        if isinstance(node, ast.Attribute | ast.Name) and PROCESS_STARTERS.fullmatch(ast.unparse(node)):
+        if isinstance(node, ast.Attribute | ast.Name) and id(node) not in types and PROCESS_STARTERS.fullmatch(ast.unparse(node)):
             yield f"{node.lineno} uses {ast.unparse(node)}"
 
 
