@@ -49,10 +49,13 @@ _SECRET_WORDS = (
     "authorization",
     "bearer",
 )
+_PLACE_ENDINGS = ("_file", "_path", "_dir", "_home", "_sock")
 _SECRET_ENDINGS = ("_key", "_auth", "_pat", "_pass", "_pwd")
 
 
 def looks_secret(name: str) -> bool:
     """Tell whether a name (of an environment variable, header or field) suggests that its value is a secret."""
     plain = name.lower().replace("-", "_")
+    if plain.endswith(_PLACE_ENDINGS):
+        return False
     return any(word in plain.replace("_", "") for word in _SECRET_WORDS) or plain.endswith(_SECRET_ENDINGS) or plain == "key"

@@ -1,0 +1,102 @@
+"""Logging that cannot leak: set up once, then ``logging.getLogger("sidecar.…")`` anywhere.
+
+Log what happened, to which of our things, and how much: fields go into ``extra`` by the names in ``ALLOWED_FIELDS``; bodies,
+prompt text, file contents, header and environment values never go into a log call at all. Redaction is the second net.
+"""
+
+import logging
+import os
+import sys
+from collections.abc import Callable
+from pathlib import Path
+from typing import Final
+
+from sidecar.errors import ConfigFault
+from sidecar.log.crash import CrashReporter, write_crash_report
+from sidecar.log.handlers import ALLOWED_FIELDS, EditorSink, FileHandler, RedactingFormatter, SinkHandler
+from sidecar.log.redaction import redact, register_environment, register_secret
+
+__all__ = [
+    "ALLOWED_FIELDS",
+    "LEVELS",
+    "CrashReporter",
+    "EditorSink",
+    "FileHandler",
+    "RedactingFormatter",
+    "SinkHandler",
+    "add_editor_sink",
+    "redact",
+    "register_environment",
+    "register_secret",
+    "set_up",
+    "write_crash_report",
+]
+
+LEVELS: Final = ("debug", "info", "warning", "error")
+# Libraries that were seen to log whole bodies, parameters or tokens; nothing of them is kept.
+_SILENCED: Final = ("pygls", "lsprotocol", "mcp", "httpx", "httpcore", "websockets", "keyring", "watchfiles", "cattrs")
+_SAID_LINE_CHARACTERS: Final = 500
+
+
+def set_up(
+    *,
+    level: str = "info",
+    file: Path | None = None,
+    crash_directory: Path | None = None,
+    say: Callable[[str], None] | None = None,
+) -> CrashReporter:
+    """Install handlers and crash hooks; call once, first thing. Returns the reporter (its ``on_loop_exception`` is for asyncio).
+
+    ``level`` is one of ``LEVELS``; ``file`` gets the log (private, rotated), none is written without it. ``say`` writes one line
+    for a person, stderr by default. Raises ``ConfigFault`` when the file cannot be opened.
+    """
+    register_environment(os.environ)
+    logging.raiseExceptions = False
+    logging.lastResort = None
+    logging.captureWarnings(True)
+    root = logging.getLogger()
+    for handler in list(root.handlers):
+        root.removeHandler(handler)
+    root.setLevel(logging.WARNING)
+    logging.getLogger("sidecar").setLevel(level.upper())
+    for name in _SILENCED:
+        silence(name)
+    if file is not None:
+        try:
+            root.addHandler(FileHandler(file))
+        except OSError as error:
+            raise ConfigFault(f"the log file {file} cannot be opened: {error.strerror or 'input/output error'}") from None
+    if not root.handlers:
+        root.addHandler(logging.NullHandler())
+    reporter = CrashReporter(crash_directory, say or say_on_stderr)
+    reporter.install()
+    return reporter
+
+
+def silence(name: str) -> None:
+    """Let nothing of the library ``name`` and its children reach any handler."""
+    library = logging.getLogger(name)
+    library.propagate = False
+    library.setLevel(logging.CRITICAL + 1)
+    for handler in list(library.handlers):
+        library.removeHandler(handler)
+    library.addHandler(logging.NullHandler())
+
+
+def add_editor_sink(sink: EditorSink) -> Callable[[], None]:
+    """Send warnings and errors of ours to ``sink(message_type, text)`` (LSP ``window/logMessage``); returns what ends that."""
+    handler = SinkHandler(sink)
+    root = logging.getLogger()
+    root.addHandler(handler)
+    return lambda: root.removeHandler(handler)
+
+
+def say_on_stderr(line: str) -> None:
+    """Write one redacted line to stderr; a closed or full stderr is ignored."""
+    if sys.stderr is None:
+        return
+    try:
+        sys.stderr.write(redact(line)[:_SAID_LINE_CHARACTERS].replace("\n", " ") + "\n")
+        sys.stderr.flush()
+    except (OSError, ValueError):
+        return
