@@ -25,7 +25,7 @@ def built_in_agents() -> dict[str, dict[str, Any]]:
     agents: dict[str, dict[str, Any]] = {
         "kiro": {"protocol": "kiro-v3", "command": ["kiro-cli"]},
         "kiro-v2": {"protocol": "kiro-v2", "command": ["kiro-cli"]},
-        DEMO_AGENT: {"protocol": "kiro-v3", "command": [sys.executable, "-m", "sidecar.demo"]},
+        DEMO_AGENT: {"protocol": "kiro-v3", "command": [sys.executable, "-P", "-m", "sidecar.demo"]},
     }
     agents.update({name: {"protocol": "acp", "command": list(command)} for name, command in _COMMANDS.items()})
     return agents

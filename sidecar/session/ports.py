@@ -138,6 +138,10 @@ class SessionSink(Protocol):
         """Put a question to the user; ``answered`` is called exactly once, now or later."""
         ...
 
+    def tool_call(self, tool_call_id: str) -> JsonObject | None:
+        """Return what is known of a tool call (the keys of ``ToolCallChanged.fields``), to complete a permission's stub."""
+        ...
+
 
 class ConnectionSink(Protocol):
     """The workspace's end of one agent connection, for what belongs to no known session."""

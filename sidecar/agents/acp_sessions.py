@@ -1,0 +1,98 @@
+"""Which sink belongs to which session id of one agent, and what came for ids nobody knows yet. No I/O.
+
+Agents report about a session before the reply that names it (Kiro V3, frame orders 2; facts on agents, order 8), so updates for an
+unknown id are kept until a reply claims it.
+"""
+
+from collections import OrderedDict, deque
+from collections.abc import Sequence
+
+from sidecar.session.events import MarkedIncomplete, SessionEvent, TurnEnded
+from sidecar.session.interaction import QuestionHandle, Withdrawal
+from sidecar.session.ports import SessionSink
+
+MAX_UNCLAIMED_SESSIONS = 64
+MAX_UNCLAIMED_EVENTS = 20_000
+
+
+class Bound:
+    """One session with a sink: its open questions by request id, its running turn, whether its cancel was sent."""
+
+    __slots__ = ("cancel_sent", "cwd", "loading", "questions", "remote", "sink", "turn_id")
+
+    def __init__(self, sink: SessionSink, cwd: str) -> None:
+        self.sink = sink
+        self.cwd = cwd
+        self.turn_id: str | None = None
+        self.cancel_sent = False
+        self.loading = False
+        self.remote = False
+        self.questions: dict[object, QuestionHandle] = {}
+
+    def withdraw_questions(self, why: Withdrawal) -> None:
+        """Withdraw every open question of the session (each is answered to the agent by its asker)."""
+        for handle in list(self.questions.values()):
+            handle.withdraw(why)
+
+    def end_turn(self, event: TurnEnded) -> None:
+        """Tell the sink that the running turn is over."""
+        self.turn_id = None
+        self.cancel_sent = False
+        self.sink.apply([event])
+
+
+class SessionTable:
+    """Routes events by session id."""
+
+    def __init__(self) -> None:
+        self._bound: dict[str, Bound] = {}
+        self._unclaimed: OrderedDict[str, deque[SessionEvent]] = OrderedDict()
+        self._overflowed: set[str] = set()
+
+    def get(self, session_id: object) -> Bound | None:
+        """Return the session of that id, or None."""
+        return self._bound.get(session_id) if isinstance(session_id, str) else None
+
+    def all(self) -> list[Bound]:
+        """Every session with a sink."""
+        return list(self._bound.values())
+
+    def bind(self, session_id: str, sink: SessionSink, cwd: str) -> Bound:
+        """Give the id a sink and hand it what came before. A sink bound earlier is replaced, its questions withdrawn."""
+        if (old := self._bound.get(session_id)) is not None and old.sink is sink:
+            return old
+        if old is not None:
+            old.withdraw_questions(Withdrawal.SESSION_CLOSED)
+        bound = self._bound[session_id] = Bound(sink, cwd)
+        if kept := self._unclaimed.pop(session_id, None):
+            sink.apply(list(kept))
+        if session_id in self._overflowed:
+            self._overflowed.discard(session_id)
+            sink.apply([MarkedIncomplete("more updates came before the session was known than are kept")])
+        return bound
+
+    def forget(self, session_id: str, why: Withdrawal = Withdrawal.SESSION_CLOSED) -> None:
+        """Drop the sink; its open questions are withdrawn."""
+        if (bound := self._bound.pop(session_id, None)) is not None:
+            bound.withdraw_questions(why)
+
+    def apply(self, session_id: str, events: Sequence[SessionEvent]) -> None:
+        """Hand events to the session's sink, or keep them (bounded) until the id is claimed."""
+        if (bound := self._bound.get(session_id)) is not None:
+            bound.sink.apply(events)
+            return
+        kept = self._unclaimed.get(session_id)
+        if kept is None:
+            if len(self._unclaimed) >= MAX_UNCLAIMED_SESSIONS:
+                dropped, _ = self._unclaimed.popitem(last=False)
+                self._overflowed.discard(dropped)
+            kept = self._unclaimed[session_id] = deque(maxlen=MAX_UNCLAIMED_EVENTS)
+        if len(kept) + len(events) > MAX_UNCLAIMED_EVENTS:
+            self._overflowed.add(session_id)
+        kept.extend(events)
+
+    def mark_incomplete(self, reason: str) -> None:
+        """Mark whoever may have lost something by a frame nobody could read: the sessions at work, or all when none is."""
+        busy = [b for b in self._bound.values() if b.turn_id is not None or b.loading]
+        for bound in busy or self._bound.values():
+            bound.sink.apply([MarkedIncomplete(reason)])
