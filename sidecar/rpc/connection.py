@@ -1,4 +1,4 @@
-"""Which reply belongs to which request: one ``Connection`` per peer, no I/O (JSON-RPC 2.0; ACP v1, $/cancel_request).
+"""Which reply belongs to which request: one ``Connection`` per peer, no I/O (JSON-RPC 2.0, and the withdrawals of ACP and LSP).
 
 Ids of the two directions are two name spaces. What an id may live through stands in ``OUTGOING`` and ``INCOMING`` as data; the
 methods only walk those tables.
@@ -29,8 +29,19 @@ from sidecar.rpc.messages import (
     result_message,
 )
 
-CANCEL_METHOD = "$/cancel_request"
 FORGOTTEN_KEPT = 1024
+
+
+@attrs.frozen
+class Cancellation:
+    """How a protocol withdraws a request: the notification's method and the member of its params that holds the id."""
+
+    method: str
+    member: str
+
+
+ACP_CANCELLATION: Final = Cancellation("$/cancel_request", "requestId")
+LSP_CANCELLATION: Final = Cancellation("$/cancelRequest", "id")
 
 
 class Sent(Enum):
@@ -97,7 +108,8 @@ class _Outgoing:
 class Connection:
     """The ids of one peer, both directions. Every method is synchronous; nothing is sent, messages are returned."""
 
-    def __init__(self) -> None:
+    def __init__(self, cancellation: Cancellation = ACP_CANCELLATION) -> None:
+        self._cancellation = cancellation
         self._next_id = 0
         self._sent: dict[int, _Outgoing] = {}
         self._forgotten: OrderedDict[int, None] = OrderedDict()
@@ -146,7 +158,7 @@ class Connection:
         """Return the notification that withdraws our request (its reply is still awaited), or None when it is not waiting."""
         if not self._step_outgoing(request_id, Step.CANCEL):
             return None
-        return notification_message(CANCEL_METHOD, {"requestId": request_id})
+        return notification_message(self._cancellation.method, {self._cancellation.member: request_id})
 
     def forget(self, request_id: int) -> None:
         """Nobody waits for this reply any more: should it come, it is ``Unusable`` as a late reply."""
@@ -179,9 +191,9 @@ class Connection:
         return IncomingRequest(request_id, method, params)
 
     def _receive_notification(self, method: str, params: Any) -> Incoming:
-        if method != CANCEL_METHOD:
+        if method != self._cancellation.method:
             return IncomingNotification(method, params)
-        target = cast("dict[str, Any]", params).get("requestId") if isinstance(params, dict) else None
+        target = cast("dict[str, Any]", params).get(self._cancellation.member) if isinstance(params, dict) else None
         if is_request_id(target) and self._step_incoming(target, Step.CANCEL):
             return Cancelled(target)
         return Unusable("a cancellation names no open request")

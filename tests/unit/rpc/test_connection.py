@@ -17,7 +17,7 @@ from hypothesis.stateful import (
 )
 
 from sidecar.errors import INTERNAL_ERROR, INVALID_REQUEST, Unavailable
-from sidecar.rpc.connection import FORGOTTEN_KEPT, INCOMING, OUTGOING, Connection, Received, Sent, Step
+from sidecar.rpc.connection import FORGOTTEN_KEPT, INCOMING, LSP_CANCELLATION, OUTGOING, Connection, Received, Sent, Step
 from sidecar.rpc.messages import (
     Cancelled,
     IncomingNotification,
@@ -203,6 +203,18 @@ def test_a_cancellation_that_names_no_open_request_is_ignored_in_silence(params:
     assert isinstance(received, Unusable)
     assert received.reply is None
     assert connection.is_open(1)
+
+
+def test_an_editor_withdraws_requests_in_the_words_of_its_own_protocol() -> None:
+    connection = Connection(LSP_CANCELLATION)
+    connection.receive(call(4))
+    assert connection.receive({"method": "$/cancel_request", "params": {"requestId": 4}}) == IncomingNotification(
+        "$/cancel_request", {"requestId": 4}
+    )
+    assert isinstance(connection.receive({"method": "$/cancelRequest", "params": {"id": "4"}}), Unusable)
+    assert connection.receive({"method": "$/cancelRequest", "params": {"id": 4}}) == Cancelled(4)
+    connection.request("ours")
+    assert connection.cancel(0) == {"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 0}}
 
 
 def test_a_cancelled_request_of_ours_still_takes_its_reply_and_is_cancelled_once() -> None:
