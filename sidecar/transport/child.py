@@ -24,6 +24,7 @@ END_MARGIN_SECONDS = 0.5
 STDERR_DRAIN_SECONDS = 0.3
 STDOUT_IDLE_SECONDS = 0.25
 STDOUT_DRAIN_SECONDS = 2.0
+DESCRIBE_END_SECONDS = 1.0
 
 _SECRETS = (
     (re.compile(r"(https?://[^\s?#\"'<>]+)[?#][^\s\"'<>]*"), r"\1?***"),
@@ -141,6 +142,14 @@ class AgentProcess:
         return describe_exit(
             self.launch.name, self.launch.argv, self.exit.status, self.stderr_tail(), lived=self._lived, path=path
         )
+
+    async def describe_end(self) -> str:
+        """Wait a moment for the exit that follows the end of the output, and describe it."""
+        with anyio.move_on_after(DESCRIBE_END_SECONDS):
+            await self.exit
+        if self.exit.status is None:
+            return f"{self.launch.name} closed its output but goes on running."
+        return self.describe_exit()
 
     async def aclose(self) -> None:
         await self.stop()

@@ -106,6 +106,10 @@ class ByteStream(Protocol):
         """How many bytes wait for the peer to read."""
         ...
 
+    async def describe_end(self) -> str:
+        """Say in a sentence why ``receive`` came to the end, or "" when there is no more to say. Takes a bounded time."""
+        ...
+
     async def aclose(self) -> None:
         """End the stream in a bounded time; lines not begun are lost."""
         ...
@@ -148,6 +152,9 @@ class MemoryStream:
     @property
     def queued_bytes(self) -> int:
         return self._outbox.queued_bytes
+
+    async def describe_end(self) -> str:
+        return ""
 
     async def aclose(self) -> None:
         """End both directions; what the other end has not read yet it still reads."""

@@ -1,0 +1,362 @@
+"""One peer over a byte stream: lines of one read in, messages dispatched in the order of the wire, replies matched to requests.
+
+There is no task, queue or lock per message: a read is cut, decoded and dispatched in one go, and the handler's methods are
+called synchronously. What cannot be used comes as ``Noise`` and never ends the reading.
+"""
+
+import re
+from collections.abc import Callable, Sequence
+from itertools import groupby
+from typing import Any, Literal, Protocol, TypeAlias
+
+import anyio
+import attrs
+
+from sidecar.codec import NotJson, decode, encode_line
+from sidecar.errors import INTERNAL_ERROR, INVALID_REQUEST, AgentFault, SidecarError, Unavailable, to_rpc_error
+from sidecar.rpc.connection import Connection
+from sidecar.rpc.framing import LineFramer, Oversize, Partial
+from sidecar.rpc.messages import (
+    Cancelled,
+    IncomingNotification,
+    IncomingReply,
+    IncomingRequest,
+    Message,
+    RequestId,
+    RpcError,
+    Unusable,
+    error_message,
+)
+from sidecar.rpc.salvage import salvage
+from sidecar.transport.streams import ByteStream, WriteTicket
+
+MAX_MESSAGE_BYTES = 64 * 1024 * 1024
+NOISE_EXCERPT_BYTES = 200
+ERROR_TEXT_CHARACTERS = 2000
+COURTESY_LIMIT_BYTES = 64 * 1024
+"""With more than this unread by the peer, its unusable messages get no error reply."""
+
+NoiseKind: TypeAlias = Literal["not-json", "oversize", "partial", "unusable", "tolerated", "refused", "bug"]
+Tap: TypeAlias = Callable[[Literal["in", "out"], bytes], None]
+
+_TERMINAL_PREFIX = re.compile(rb"\A(?:\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x20])+(?=\{)")
+
+
+@attrs.frozen
+class Noise:
+    """Something that could not be used as it came, or an error while using it; reading goes on.
+
+    ``detail`` is a sentence without the body. ``excerpt`` is the first bytes of a line that was no JSON, unredacted: it may go to
+    the user's eyes or a redacting log only. ``error`` is the exception of a handler (``refused``: ours on purpose; ``bug``: not).
+    """
+
+    kind: NoiseKind
+    detail: str
+    size: int = 0
+    excerpt: bytes = attrs.field(default=b"", repr=False)
+    error: Exception | None = attrs.field(default=None, repr=False, eq=False)
+
+
+Decode: TypeAlias = Callable[[list[bytes]], list[object]]
+
+
+def decode_line(line: bytes) -> object:
+    """Return the JSON value of one line, or the ``Noise`` it is. Terminal sequences before the object are skipped."""
+    try:
+        return decode(line)
+    except NotJson as error:
+        reason = str(error)
+    bare = _TERMINAL_PREFIX.sub(b"", line, count=1)
+    if len(bare) < len(line):
+        return decode_line(bare)
+    return Noise("not-json", reason, len(line), line[:NOISE_EXCERPT_BYTES])
+
+
+def decode_lines(lines: list[bytes]) -> list[object]:
+    """Decode the lines of one read, one value or ``Noise`` each."""
+    return [decode_line(line) for line in lines]
+
+
+class PeerHandler(Protocol):
+    """Receives what the peer sends, synchronously and in the order of the wire. A SidecarError raised in ``on_request`` answers it."""
+
+    def on_request(self, request: IncomingRequest) -> None:
+        """Take a request; it is answered once, now or later, through ``Peer.answer`` or ``Peer.refuse``."""
+        ...
+
+    def on_notification(self, method: str, params: Any) -> None: ...
+
+    def on_item(self, item: object) -> None:
+        """Take what the decoder produced beside messages."""
+        ...
+
+    def on_batch_end(self) -> None:
+        """Everything of one read was dispatched."""
+        ...
+
+    def on_noise(self, noise: Noise) -> None: ...
+
+    def on_cancelled(self, request_id: RequestId) -> None:
+        """The peer withdrew its request; it still gets its one answer."""
+        ...
+
+    def on_closed(self, reason: str) -> None:
+        """Nothing more comes or goes; called once."""
+        ...
+
+
+class _Waiter:
+    """Who waits for a reply: ``outcome`` is the reply, or the error to raise."""
+
+    __slots__ = ("done", "on_reply", "outcome")
+
+    def __init__(self, on_reply: Callable[[IncomingReply], None] | None) -> None:
+        self.done = anyio.Event()
+        self.on_reply = on_reply
+        self.outcome: IncomingReply | Exception | None = None
+
+    def settle(self, outcome: IncomingReply | Exception) -> None:
+        if self.outcome is not None:
+            return
+        self.outcome = outcome
+        if self.on_reply is not None and isinstance(outcome, IncomingReply):
+            try:
+                self.on_reply(outcome)
+            except Exception as error:  # noqa: BLE001 - it belongs to the caller of the request, who gets it
+                self.outcome = error
+        self.done.set()
+
+
+class Peer:
+    """Requests, notifications and answers over one ``ByteStream``. ``name`` is the peer's in messages, such as "the agent kiro"."""
+
+    def __init__(
+        self,
+        stream: ByteStream,
+        handler: PeerHandler,
+        *,
+        name: str = "the agent",
+        decode: Decode = decode_lines,
+        max_message_bytes: int = MAX_MESSAGE_BYTES,
+        tap: Tap | None = None,
+    ) -> None:
+        self.name = name
+        self._stream = stream
+        self._handler = handler
+        self._decode = decode
+        self._framer = LineFramer(max_message_bytes)
+        self._max_message_bytes = max_message_bytes
+        self._tap = tap
+        self._connection = Connection()
+        self._waiters: dict[int, _Waiter] = {}
+        self._closed: str | None = None
+
+    @property
+    def closed(self) -> str | None:
+        """Why nothing more comes or goes, or None while it does."""
+        return self._closed
+
+    async def run(self) -> None:
+        """Read until the end of the stream. Then, or when cancelled, pending requests fail and ``on_closed`` is called once."""
+        reason = f"the sidecar closed the connection to {self.name}"
+        try:
+            while data := await self._stream.receive():
+                self._dispatch(self._framer.feed(data))
+            self._dispatch(self._framer.end())
+            reason = f"{self.name} closed its output"
+            reason = await self._stream.describe_end() or reason
+        except OSError as error:
+            reason = f"{self.name} could not be read ({type(error).__name__})"
+        finally:
+            self.close(reason)
+
+    def close(self, reason: str) -> None:
+        """Fail what is pending with ``reason`` and tell the handler; the stream itself is left to its owner."""
+        if self._closed is not None:
+            return
+        self._closed = reason
+        for request_id, method in self._connection.close().pending:
+            self._settle(request_id, Unavailable(f"{method} was not answered: {reason}"))
+        self._handler.on_closed(reason)
+
+    async def request(
+        self,
+        method: str,
+        params: Any = None,
+        *,
+        timeout: float | None = None,  # noqa: ASYNC109 - the peer's fault has its own error
+        on_reply: Callable[[IncomingReply], None] | None = None,
+        urgent: bool = False,
+    ) -> Any:
+        """Send a request and return its result; ``timeout`` is in seconds.
+
+        ``on_reply`` sees the reply in the order of the wire, before this returns. Raises AgentFault for an error reply (with its
+        code) and for no reply in time, Unavailable when the connection closes. Cancelling forgets the request.
+        """
+        if self._closed is not None:
+            raise Unavailable(f"{method} was not sent: {self._closed}")
+        request_id, message = self._connection.request(method, params)
+        waiter = _Waiter(on_reply)
+        ticket: WriteTicket | None = None
+        self._waiters[request_id] = waiter
+        try:
+            ticket = self._send(message, urgent=urgent)
+            self._watch_loss(ticket, waiter, method)
+            with anyio.move_on_after(timeout):
+                await waiter.done.wait()
+        finally:
+            del self._waiters[request_id]
+            if waiter.outcome is None:
+                self._connection.forget(request_id)
+                if ticket is not None:
+                    ticket.withdraw()
+        if waiter.outcome is None:
+            raise AgentFault(f"{self.name} did not answer {method} within {timeout:g} s")
+        return self._result(method, waiter.outcome)
+
+    def notify(self, method: str, params: Any = None, *, urgent: bool = False) -> WriteTicket:
+        """Send a notification; on a closed connection the ticket comes back lost."""
+        return self._send(self._connection.notification(method, params), urgent=urgent)
+
+    def answer(self, request_id: RequestId, result: Any, *, urgent: bool = True) -> bool:
+        """Answer the peer's request; False when it was answered before, or the connection is closed."""
+        return self._reply(self._connection.answer(request_id, result), urgent=urgent)
+
+    def refuse(self, request_id: RequestId, code: int, message: str, data: Any = None) -> bool:
+        """Answer the peer's request with an error; False as in ``answer``."""
+        return self._reply(self._connection.refuse(request_id, code, message, data), urgent=True)
+
+    def _dispatch(self, items: Sequence[bytes | Oversize | Partial]) -> None:
+        if not items:
+            return
+        for whole, group in groupby(items, _is_line):
+            if whole:
+                self._dispatch_lines([item for item in group if isinstance(item, bytes)])
+            else:
+                for item in group:
+                    self._skipped(item)
+        self._guard("the end of a read", self._handler.on_batch_end)
+
+    def _dispatch_lines(self, lines: list[bytes]) -> None:
+        if self._tap is not None:
+            for line in lines:
+                self._tap("in", line)
+        for item in self._decode(lines):
+            if self._closed is not None:
+                return
+            if item is None or isinstance(item, (dict, list, str, int, float)):
+                self._message(item)
+            elif isinstance(item, Noise):
+                self._handler.on_noise(item)
+            else:
+                self._guard(type(item).__name__, self._handler.on_item, item)
+
+    def _message(self, message: object) -> None:
+        incoming = self._connection.receive(message)
+        if isinstance(incoming, IncomingNotification):
+            self._guard(incoming.method, self._handler.on_notification, incoming.method, incoming.params)
+        elif isinstance(incoming, IncomingReply):
+            if incoming.tolerated is not None:
+                self._handler.on_noise(Noise("tolerated", f"the reply to {incoming.method}: {incoming.tolerated}"))
+            self._settle(incoming.id, incoming)
+        elif isinstance(incoming, IncomingRequest):
+            self._request(incoming)
+        elif isinstance(incoming, Cancelled):
+            self._guard("a cancellation", self._handler.on_cancelled, incoming.id)
+        else:
+            self._unusable(incoming)
+
+    def _request(self, request: IncomingRequest) -> None:
+        try:
+            self._handler.on_request(request)
+        except Exception as error:  # noqa: BLE001 - the peer always gets its answer, the handler's fault is reported
+            answer = to_rpc_error(error)
+            self.refuse(request.id, answer["code"], answer["message"], answer.get("data"))
+            if not isinstance(error, SidecarError):
+                self._fault(request.method, error)
+
+    def _unusable(self, unusable: Unusable) -> None:
+        if unusable.reply is not None and self._stream.queued_bytes < COURTESY_LIMIT_BYTES:
+            self._send(unusable.reply, urgent=True)
+        self._handler.on_noise(Noise("unusable", unusable.reason))
+
+    def _skipped(self, item: bytes | Oversize | Partial) -> None:
+        if isinstance(item, Oversize):
+            self._oversize(item)
+        elif isinstance(item, Partial):
+            detail = f"{self.name} stopped in the middle of a line"
+            self._handler.on_noise(Noise("partial", detail, len(item.data), item.data[:NOISE_EXCERPT_BYTES]))
+
+    def _oversize(self, item: Oversize) -> None:
+        """Report a skipped line, and let the one request fail that it answered or made."""
+        limit = (
+            f"{self._max_message_bytes // (1024 * 1024)} MiB"
+            if self._max_message_bytes >= 1 << 20
+            else f"{self._max_message_bytes} bytes"
+        )
+        detail = f"{self.name} sent a line of {item.size} bytes; more than {limit} are not read"
+        self._handler.on_noise(Noise("oversize", detail, item.size))
+        fragment = salvage(item)
+        if fragment.id is None:
+            return
+        if fragment.is_reply:
+            self._message(error_message(fragment.id, INTERNAL_ERROR, detail))
+        elif fragment.method is not None and self._stream.queued_bytes < COURTESY_LIMIT_BYTES:
+            self._send(error_message(fragment.id, INVALID_REQUEST, detail), urgent=True)
+
+    def _guard(self, what: str, call: Callable[..., None], *arguments: Any) -> None:
+        try:
+            call(*arguments)
+        except Exception as error:  # noqa: BLE001 - one bad message must not end the reading; it is reported
+            self._fault(what, error)
+
+    def _fault(self, what: str, error: Exception) -> None:
+        if isinstance(error, SidecarError):
+            self._handler.on_noise(Noise("refused", f"{what}: {error.message}", error=error))
+        else:
+            self._handler.on_noise(Noise("bug", f"{what} could not be handled ({type(error).__name__})", error=error))
+
+    def _settle(self, request_id: int, outcome: IncomingReply | Exception) -> None:
+        waiter = self._waiters.get(request_id)
+        if waiter is not None:
+            waiter.settle(outcome)
+
+    def _watch_loss(self, ticket: WriteTicket, waiter: _Waiter, method: str) -> None:
+        lost = Unavailable(f"{method} was not sent: {self.name} no longer reads its input")
+        if ticket.lost:
+            waiter.settle(lost)
+        else:
+            ticket.on_lost = lambda: waiter.settle(lost)
+
+    def _result(self, method: str, outcome: IncomingReply | Exception) -> Any:
+        if isinstance(outcome, Exception):
+            raise outcome
+        if outcome.error is not None:
+            raise self._agent_fault(method, outcome.error)
+        return outcome.result
+
+    def _agent_fault(self, method: str, error: RpcError) -> AgentFault:
+        text = error.message if len(error.message) <= ERROR_TEXT_CHARACTERS else error.message[:ERROR_TEXT_CHARACTERS] + "…"
+        return AgentFault(
+            f"{self.name} answered {method} with an error: {text} ({error.code})", agent_code=error.code, data=error.data
+        )
+
+    def _reply(self, message: Message | None, *, urgent: bool) -> bool:
+        if message is None or self._closed is not None:
+            return False
+        try:
+            self._send(message, urgent=urgent)
+        except (TypeError, RecursionError) as error:
+            self._send(error_message(message["id"], INTERNAL_ERROR, "the sidecar's answer could not be written"), urgent=urgent)
+            self._fault("an answer", error)
+        return True
+
+    def _send(self, message: Message, *, urgent: bool) -> WriteTicket:
+        line = encode_line(message)
+        if self._tap is not None:
+            self._tap("out", line)
+        return self._stream.write(line, urgent=urgent)
+
+
+def _is_line(item: bytes | Oversize | Partial) -> bool:
+    return isinstance(item, bytes)
