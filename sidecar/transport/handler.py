@@ -52,7 +52,7 @@ def decode_lines(lines: list[bytes]) -> list[object]:
 
 
 class PeerHandler(Protocol):
-    """Receives what the peer sends, synchronously and in the order of the wire. A SidecarError raised in ``on_request`` answers it."""
+    """Receives what the peer sends, synchronously, in the order of the wire. An error raised in ``on_request`` answers it."""
 
     def on_request(self, request: IncomingRequest) -> None:
         """Take a request; it is answered once, now or later, through ``Peer.answer`` or ``Peer.refuse``."""

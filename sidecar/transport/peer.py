@@ -4,15 +4,13 @@ There is no task, queue or lock per message: a read is cut, decoded and dispatch
 called synchronously. What cannot be used comes as ``Noise`` and never ends the reading.
 """
 
-import re
 from collections.abc import Callable, Sequence
 from itertools import groupby
-from typing import Any, Literal, Protocol, TypeAlias
+from typing import Any, Literal, TypeAlias, cast
 
 import anyio
-import attrs
 
-from sidecar.codec import NotJson, decode, encode_line
+from sidecar.codec import encode_line
 from sidecar.errors import INTERNAL_ERROR, INVALID_REQUEST, AgentFault, SidecarError, Unavailable, to_rpc_error
 from sidecar.rpc.connection import Connection
 from sidecar.rpc.framing import LineFramer, Oversize, Partial
@@ -28,81 +26,17 @@ from sidecar.rpc.messages import (
     error_message,
 )
 from sidecar.rpc.salvage import salvage
+from sidecar.transport.handler import NOISE_EXCERPT_BYTES, Decode, Noise, PeerHandler, decode_line, decode_lines
 from sidecar.transport.streams import ByteStream, WriteTicket
 
+__all__ = ["Decode", "Noise", "Peer", "PeerHandler", "Tap", "decode_line", "decode_lines"]
+
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
-NOISE_EXCERPT_BYTES = 200
 ERROR_TEXT_CHARACTERS = 2000
 COURTESY_LIMIT_BYTES = 64 * 1024
 """With more than this unread by the peer, its unusable messages get no error reply."""
 
-NoiseKind: TypeAlias = Literal["not-json", "oversize", "partial", "unusable", "tolerated", "refused", "bug"]
 Tap: TypeAlias = Callable[[Literal["in", "out"], bytes], None]
-
-_TERMINAL_PREFIX = re.compile(rb"\A(?:\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(?:\x07|\x1b\\)|[\x00-\x20])+(?=\{)")
-
-
-@attrs.frozen
-class Noise:
-    """Something that could not be used as it came, or an error while using it; reading goes on.
-
-    ``detail`` is a sentence without the body. ``excerpt`` is the first bytes of a line that was no JSON, unredacted: it may go to
-    the user's eyes or a redacting log only. ``error`` is the exception of a handler (``refused``: ours on purpose; ``bug``: not).
-    """
-
-    kind: NoiseKind
-    detail: str
-    size: int = 0
-    excerpt: bytes = attrs.field(default=b"", repr=False)
-    error: Exception | None = attrs.field(default=None, repr=False, eq=False)
-
-
-Decode: TypeAlias = Callable[[list[bytes]], list[object]]
-
-
-def decode_line(line: bytes) -> object:
-    """Return the JSON value of one line, or the ``Noise`` it is. Terminal sequences before the object are skipped."""
-    try:
-        return decode(line)
-    except NotJson as error:
-        reason = str(error)
-    bare = _TERMINAL_PREFIX.sub(b"", line, count=1)
-    if len(bare) < len(line):
-        return decode_line(bare)
-    return Noise("not-json", reason, len(line), line[:NOISE_EXCERPT_BYTES])
-
-
-def decode_lines(lines: list[bytes]) -> list[object]:
-    """Decode the lines of one read, one value or ``Noise`` each."""
-    return [decode_line(line) for line in lines]
-
-
-class PeerHandler(Protocol):
-    """Receives what the peer sends, synchronously and in the order of the wire. A SidecarError raised in ``on_request`` answers it."""
-
-    def on_request(self, request: IncomingRequest) -> None:
-        """Take a request; it is answered once, now or later, through ``Peer.answer`` or ``Peer.refuse``."""
-        ...
-
-    def on_notification(self, method: str, params: Any) -> None: ...
-
-    def on_item(self, item: object) -> None:
-        """Take what the decoder produced beside messages."""
-        ...
-
-    def on_batch_end(self) -> None:
-        """Everything of one read was dispatched."""
-        ...
-
-    def on_noise(self, noise: Noise) -> None: ...
-
-    def on_cancelled(self, request_id: RequestId) -> None:
-        """The peer withdrew its request; it still gets its one answer."""
-        ...
-
-    def on_closed(self, reason: str) -> None:
-        """Nothing more comes or goes; called once."""
-        ...
 
 
 class _Waiter:
@@ -128,7 +62,7 @@ class _Waiter:
 
 
 class Peer:
-    """Requests, notifications and answers over one ``ByteStream``. ``name`` is the peer's in messages, such as "the agent kiro"."""
+    """Requests, notifications and answers over one ``ByteStream``. ``name`` is the peer in messages ("the agent kiro")."""
 
     def __init__(
         self,
@@ -245,7 +179,7 @@ class Peer:
             if self._closed is not None:
                 return
             if item is None or isinstance(item, (dict, list, str, int, float)):
-                self._message(item)
+                self._message(cast("object", item))
             elif isinstance(item, Noise):
                 self._handler.on_noise(item)
             else:
@@ -289,11 +223,7 @@ class Peer:
 
     def _oversize(self, item: Oversize) -> None:
         """Report a skipped line, and let the one request fail that it answered or made."""
-        limit = (
-            f"{self._max_message_bytes // (1024 * 1024)} MiB"
-            if self._max_message_bytes >= 1 << 20
-            else f"{self._max_message_bytes} bytes"
-        )
+        limit = self._max_message_bytes
         detail = f"{self.name} sent a line of {item.size} bytes; more than {limit} are not read"
         self._handler.on_noise(Noise("oversize", detail, item.size))
         fragment = salvage(item)
@@ -336,10 +266,9 @@ class Peer:
         return outcome.result
 
     def _agent_fault(self, method: str, error: RpcError) -> AgentFault:
-        text = error.message if len(error.message) <= ERROR_TEXT_CHARACTERS else error.message[:ERROR_TEXT_CHARACTERS] + "…"
-        return AgentFault(
-            f"{self.name} answered {method} with an error: {text} ({error.code})", agent_code=error.code, data=error.data
-        )
+        text = error.message[:ERROR_TEXT_CHARACTERS] + ("…" if len(error.message) > ERROR_TEXT_CHARACTERS else "")
+        told = f"{self.name} answered {method} with an error: {text} ({error.code})"
+        return AgentFault(told, agent_code=error.code, data=error.data)
 
     def _reply(self, message: Message | None, *, urgent: bool) -> bool:
         if message is None or self._closed is not None:
