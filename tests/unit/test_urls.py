@@ -4,7 +4,7 @@ import string
 from urllib.parse import quote
 
 import pytest
-from hypothesis import given
+from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from sidecar.session.urls import (
@@ -295,6 +295,7 @@ def test_a_long_path_is_cut_with_a_visible_mark() -> None:
     assert judge_url("https://as.example/" + "a" * 500).display.endswith("a…")
 
 
+@settings(deadline=None)
 @given(st.text())
 def test_no_text_makes_the_judgement_fail(text: str) -> None:
     verdict = judge_url(text)
@@ -307,6 +308,7 @@ PIECES = st.sampled_from(
 )
 
 
+@settings(deadline=None)
 @given(st.lists(PIECES, max_size=14).map("".join))
 def test_whatever_is_allowed_is_plain_printable_ascii_that_leads_to_the_host_shown(tail: str) -> None:
     for text in (tail, "https://" + tail, "http://" + tail):
@@ -324,6 +326,7 @@ def test_whatever_is_allowed_is_plain_printable_ascii_that_leads_to_the_host_sho
 LABELS = st.text(string.ascii_lowercase, min_size=1, max_size=12)
 
 
+@settings(deadline=None)
 @given(st.lists(LABELS, min_size=2, max_size=4), st.dictionaries(LABELS, st.text(max_size=30), max_size=5))
 def test_any_encoded_query_on_any_plain_host_passes_unchanged(labels: list[str], query: dict[str, str]) -> None:
     encoded = "&".join(f"{key}={quote(value.encode('utf-8', 'replace'), safe='')}" for key, value in query.items())
