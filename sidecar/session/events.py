@@ -5,24 +5,16 @@ their session. ``meta`` is the agent's ``_meta`` as received (None when absent) 
 """
 
 from collections.abc import Mapping, Sequence
-from enum import Enum
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Literal, TypeAlias
 
 import attrs
+
+from sidecar.codec import ABSENT, Absent
 
 Json: TypeAlias = Any
 JsonObject: TypeAlias = Mapping[str, Any]
 Meta: TypeAlias = Mapping[str, Any] | None
 Role: TypeAlias = Literal["user", "agent", "thought"]
-
-
-class Absent(Enum):
-    """The field was not in the message; differs from an explicit null."""
-
-    ABSENT = "absent"
-
-
-ABSENT: Final = Absent.ABSENT
 
 
 @attrs.frozen
