@@ -68,7 +68,9 @@ def parse(rest: Sequence[str], common: CommonOptions) -> Chosen:
     known = {command.name: command for command in commands}
     first = next((word for word in rest if not word.startswith("-")), None)
     if first is not None and rest[0] == first and first not in known:
-        raise ConfigFault(f'there is no command "{first}".{_nearest(first, known)} Commands: {", ".join(known)}. See sidecar --help')
+        raise ConfigFault(
+            f'there is no command "{first}".{_nearest(first, known)} Commands: {", ".join(known)}. See sidecar --help'
+        )
     chosen = parser.parse_args(list(rest))
     if chosen.command is None:
         raise ConfigFault("no command was given. See sidecar --help")
@@ -122,7 +124,14 @@ def _run_arguments(parser: argparse.ArgumentParser) -> None:
     )
     add("--timeout", metavar="S", type=_seconds, help="cancel after so many seconds")
     add("--record", metavar="FILE", help="write the protocol traffic, without secrets, to FILE")
-    add("--forward", metavar="NAME", action="append", default=[], dest="forwards", help="send events to this forwarder (repeatable)")
+    add(
+        "--forward",
+        metavar="NAME",
+        action="append",
+        default=[],
+        dest="forwards",
+        help="send events to this forwarder (repeatable)",
+    )
 
 
 def _seconds(text: str) -> float:
@@ -192,7 +201,9 @@ def _config_options(chosen: argparse.Namespace, common: CommonOptions) -> Config
 _COMMANDS: Final = (
     Command("serve", "sidecar.app", "the language server", _serve_arguments, lambda _, common: ServeOptions(common)),
     Command("run", "sidecar.cli.run", "one prompt without an editor", _run_arguments, _run_options),
-    Command("demo", "sidecar.cli.demo", "the main job on the built-in agent", _no_arguments, lambda _, common: DemoOptions(common)),
+    Command(
+        "demo", "sidecar.cli.demo", "the main job on the built-in agent", _no_arguments, lambda _, common: DemoOptions(common)
+    ),
     Command(
         "doctor",
         "sidecar.cli.doctor",

@@ -40,15 +40,17 @@ _SAID_LINE_CHARACTERS: Final = 500
 
 def set_up(
     *,
-    level: str = "info",
+    level: str | None = None,
     file: Path | None = None,
+    fallback_file: Path | None = None,
     crash_directory: Path | None = None,
     say: Callable[[str], None] | None = None,
 ) -> CrashReporter:
-    """Install handlers and crash hooks; call once, first thing. Returns the reporter (its ``on_loop_exception`` is for asyncio).
+    """Install handlers and crash hooks; call once, first thing. Returns the reporter.
 
-    ``level`` is one of ``LEVELS``; ``file`` gets the log (private, rotated), none is written without it. ``say`` writes one line
-    for a person, stderr by default. Raises ``ConfigFault`` when the file cannot be opened.
+    ``level`` is one of ``LEVELS``. ``file`` gets the log from info up (private, rotated). Without it ``fallback_file`` gets what
+    is at least a warning (or ``level``); it is made when there is something to write, and need not be writable. ``say`` writes
+    one line for a person, stderr by default. Raises ``ConfigFault`` when ``file`` cannot be opened.
     """
     register_environment(os.environ)
     logging.raiseExceptions = False
@@ -57,20 +59,24 @@ def set_up(
     root = logging.getLogger()
     for handler in list(root.handlers):
         root.removeHandler(handler)
+        handler.close()
     root.setLevel(logging.WARNING)
-    logging.getLogger("sidecar").setLevel(level.upper())
+    logging.getLogger("sidecar").setLevel((level or ("info" if file else "warning")).upper())
     for name in _SILENCED:
         silence(name)
-    if file is not None:
-        try:
-            root.addHandler(FileHandler(file))
-        except OSError as error:
-            raise ConfigFault(f"the log file {file} cannot be opened: {error.strerror or 'input/output error'}") from None
-    if not root.handlers:
-        root.addHandler(logging.NullHandler())
+    root.addHandler(_file_handler(file, fallback_file))
     reporter = CrashReporter(crash_directory, say or say_on_stderr)
     reporter.install()
     return reporter
+
+
+def _file_handler(file: Path | None, fallback: Path | None) -> logging.Handler:
+    if file is None:
+        return FileHandler(fallback, lazily=True) if fallback is not None else logging.NullHandler()
+    try:
+        return FileHandler(file)
+    except OSError as error:
+        raise ConfigFault(f"the log file {file} cannot be opened: {error.strerror or 'input/output error'}") from None
 
 
 def silence(name: str) -> None:

@@ -125,16 +125,19 @@ class FileHandler(QuietHandler):
     A full disk or a lost file system loses lines, nothing else. Several processes may share the file.
     """
 
-    def __init__(self, path: Path, *, max_bytes: int = MAX_FILE_BYTES, kept: int = KEPT_FILES) -> None:
-        """Open the file; raises ``OSError`` when it cannot be opened now."""
+    def __init__(self, path: Path, *, lazily: bool = False, max_bytes: int = MAX_FILE_BYTES, kept: int = KEPT_FILES) -> None:
+        """Open the file; raises ``OSError`` when it cannot be opened now. ``lazily`` opens it, and makes its folder, on first use."""
         super().__init__()
         self.setFormatter(RedactingFormatter())
         self._path = path
         self._max_bytes = max_bytes
         self._kept = kept
-        self._descriptor: int | None = self._open()
+        self._makes_folder = lazily
+        self._descriptor: int | None = None if lazily else self._open()
 
     def _open(self) -> int:
+        if self._makes_folder:
+            self._path.parent.mkdir(mode=0o700, parents=True, exist_ok=True)
         flags = os.O_WRONLY | os.O_APPEND | os.O_CREAT | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_CLOEXEC", 0)
         descriptor = os.open(self._path, flags, 0o600)
         if not stat.S_ISREG(os.fstat(descriptor).st_mode):

@@ -1,0 +1,1 @@
+"""Where credentials come from: references to secrets, token commands, sign-in flows."""

@@ -1,0 +1,1 @@
+"""What outlives the process: SQLite in the state folder, and secrets."""
