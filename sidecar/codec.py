@@ -269,7 +269,7 @@ def _first_fit(reads: Sequence[_Read]) -> _Read:
 
 
 def _tagged_reader(members: Sequence[type[Wire]], reads: Sequence[_Read]) -> _Read:
-    tags = [member.TAG for member in members if member.TAG]
+    tags = [member.TAG or ("", None) for member in members]
     key = tags[0][0]
     by_tag = {tag[1]: read for tag, read in zip(tags, reads, strict=True)}
 
