@@ -160,15 +160,6 @@ class Steering:
     text: str | None
 
 
-@attrs.define(eq=False)
-class Message:
-    """A message inside a load window: its parts, and how far a repetition of it was recognised."""
-
-    parts: list[Part] = attrs.field(factory=list[Part])
-    repeated: str | None = None
-    matched: int = 0
-
-
 class Watcher(Protocol):
     """Told of every change, in order; see ``cursor.py``."""
 
@@ -186,7 +177,7 @@ class Watcher(Protocol):
 class Conversation:
     """One build of a session's state: what is shown, or what a load is building beside it.
 
-    ``watchers`` is empty while it is being built. ``messages`` exists only inside a load window.
+    ``watchers`` is empty while it is being built.
     """
 
     watchers: list[Watcher]
@@ -208,13 +199,6 @@ class Conversation:
     steering: list[Steering] = attrs.field(factory=list[Steering])
     incomplete: str | None = None
     metas: dict[str, Mapping[str, Any]] = attrs.field(factory=dict[str, Mapping[str, Any]])
-    messages: dict[MessageKey, Message] | None = None
-    last_message: MessageKey | None = None
-
-    @property
-    def loading(self) -> bool:
-        """Whether this is the build of a running load."""
-        return self.messages is not None
 
     @property
     def running_turn(self) -> Turn | None:

@@ -20,6 +20,7 @@ from sidecar.session.events import (
     SessionEvent,
     TurnEnded,
 )
+from sidecar.session.load_window import LoadWindow
 from sidecar.session.reducer import Reducer
 
 SNAPSHOT_TURNS: Final = 50
@@ -96,8 +97,7 @@ class SessionState:
 
     def _begin_load(self) -> None:
         self._keep_live_turns()
-        fresh = Conversation([], messages={})
-        self._building = Reducer(fresh, self._ids, self._add_notice)
+        self._building = Reducer(Conversation([]), self._ids, self._add_notice, LoadWindow())
         self._section_changed("state")
 
     def _end_load(self, event: LoadEnded) -> None:
@@ -110,8 +110,7 @@ class SessionState:
             return
         self._building = None
         old, new = self.conversation, building.conversation
-        new.messages = None
-        new.last_message = None
+        building.load_window = None
         if not event.replayed:
             _put_before(new, old.turns, old)
         elif old.running_turn is not None and old.running_turn.turn_id not in new.turn_index:

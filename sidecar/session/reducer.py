@@ -10,20 +10,18 @@ from collections.abc import Callable, Iterator, Mapping
 from typing import Any
 
 from sidecar.session.conversation import (
-    FINAL_STATUSES,
     ContentPart,
     Conversation,
-    Message,
     Part,
     TextPart,
     ToolPart,
     Turn,
     UnknownPart,
 )
+from sidecar.session.echo import echo_candidates, take_echo
 from sidecar.session.events import (
     CancelRequested,
     ContentAdded,
-    Meta,
     NoticeAdded,
     Role,
     SessionEvent,
@@ -33,20 +31,28 @@ from sidecar.session.events import (
     TurnStarted,
     UnknownUpdate,
 )
+from sidecar.session.load_window import LoadWindow
 from sidecar.session.sections import SECTION_HANDLERS
 from sidecar.session.text import pack
-
-SCALAR_FIELDS = frozenset({"title", "name", "kind", "status", "failure_reason"})
+from sidecar.session.tool_fields import change_tool
 
 
 class Reducer:
     """Applies events to one conversation.
 
-    ``ids`` gives numbers never used before in the session; ``add_notice`` keeps a notice.
+    ``ids`` gives numbers never used before in the session; ``add_notice`` keeps a notice; ``load_window`` is there while this
+    conversation is the build of a running load.
     """
 
-    def __init__(self, conversation: Conversation, ids: Iterator[int], add_notice: Callable[[NoticeAdded], None]) -> None:
+    def __init__(
+        self,
+        conversation: Conversation,
+        ids: Iterator[int],
+        add_notice: Callable[[NoticeAdded], None],
+        load_window: LoadWindow | None = None,
+    ) -> None:
         self.conversation = conversation
+        self.load_window = load_window
         self._ids = ids
         self._add_notice = add_notice
 
@@ -89,7 +95,7 @@ class Reducer:
 
     def _begins_replayed_turn(self, event: TextDelta | ContentAdded) -> bool:
         turn = self.conversation.current
-        if not (self.conversation.loading or event.replay):
+        if self.load_window is None and not event.replay:
             return False
         if turn is None or turn.origin == "preamble":
             return True
@@ -126,12 +132,13 @@ class Reducer:
 
     def text(self, event: TextDelta) -> None:
         """Append to the running message, or begin one."""
-        if self._is_repetition(event.role, event.message_id, event.text):
+        window = self.load_window
+        if window is not None and window.is_repeated_text(event.role, event.message_id, event.text):
             return
         turn = self._turn_for(event)
         text = event.text
         if event.role == "user" and turn.running and turn.echoes is not None:
-            echoed = _take_echo(turn, text)
+            echoed = take_echo(turn, text)
             if echoed:
                 last = turn.last
                 part = last if isinstance(last, TextPart) and last.echo else None
@@ -163,7 +170,8 @@ class Reducer:
             part.meta = event.meta
             for watcher in watchers:
                 watcher.part_meta_changed(part)
-        self._remember(event.role, event.message_id, part)
+        if self.load_window is not None:
+            self.load_window.remember(event.role, event.message_id, part)
         start = part.buffer.length
         part.buffer.append(text)
         if part.buffer.length > start:
@@ -173,14 +181,16 @@ class Reducer:
     def content(self, event: ContentAdded) -> None:
         """Add a block; text after it is a part of its own."""
         block = pack(event.block)
-        if self._is_repeated_block(event, block):
+        window = self.load_window
+        if window is not None and window.is_repeated_block(event.role, event.message_id, block):
             return
         turn = self._turn_for(event)
         self._finish_text(turn)
         echo = event.role == "user" and turn.echoes is not None and block in turn.prompt
         part = ContentPart(self._next_part_id(), turn, event.meta, event.role, event.message_id, block, echo)
         self._add_part(part)
-        self._remember(event.role, event.message_id, part)
+        if window is not None:
+            window.remember(event.role, event.message_id, part)
 
     def unknown(self, event: UnknownUpdate) -> None:
         """Keep an update of a kind not known, where it came."""
@@ -190,49 +200,6 @@ class Reducer:
             raw = event.raw
         self._add_part(UnknownPart(self._next_part_id(), self._current_turn(), None, event.kind, raw))
 
-    # --- inside a load window ---------------------------------------------------------------------------------------
-
-    def _remember(self, role: Role, message_id: str | None, part: Part) -> None:
-        conversation = self.conversation
-        if conversation.messages is None:
-            return
-        conversation.last_message = None if message_id is None else (role, message_id)
-        if message_id is not None:
-            message = conversation.messages.setdefault((role, message_id), Message())
-            if not message.parts or message.parts[-1] is not part:
-                message.parts.append(part)
-
-    def _is_repetition(self, role: Role, message_id: str | None, text: str) -> bool:
-        """Whether a message id that was already left comes again with what it already said."""
-        conversation = self.conversation
-        if conversation.messages is None or message_id is None:
-            return False
-        key = (role, message_id)
-        message = conversation.messages.get(key)
-        if message is None or (conversation.last_message == key and message.repeated is None):
-            return False
-        if message.repeated is None:
-            message.repeated = "".join(part.buffer.text() for part in message.parts if isinstance(part, TextPart))
-            message.matched = 0
-        elif conversation.last_message != key and message.matched == len(message.repeated):
-            message.matched = 0
-        if message.repeated.startswith(text, message.matched):
-            message.matched += len(text)
-            conversation.last_message = key
-            return True
-        message.repeated = None
-        return False
-
-    def _is_repeated_block(self, event: ContentAdded, block: Any) -> bool:
-        conversation = self.conversation
-        if conversation.messages is None or event.message_id is None:
-            return False
-        key = (event.role, event.message_id)
-        message = conversation.messages.get(key)
-        if message is None or (conversation.last_message == key and message.repeated is None):
-            return False
-        return any(isinstance(part, ContentPart) and part.block == block for part in message.parts)
-
     # --- tool calls -------------------------------------------------------------------------------------------------
 
     def tool(self, event: ToolCallChanged) -> None:
@@ -240,16 +207,17 @@ class Reducer:
         conversation = self.conversation
         turn = self._current_turn()
         part = conversation.tool_parts.get(event.tool_call_id)
-        if part is not None and event.announced and turn.running and part.turn is not turn and not conversation.loading:
+        if part is not None and event.announced and turn.running and part.turn is not turn and self.load_window is None:
             part = None  # the agent numbers its calls per turn
         created = part is None
         if part is None:
             self._finish_text(turn)
             part = ToolPart(self._next_part_id(), turn, None, event.tool_call_id)
             conversation.tool_parts[event.tool_call_id] = part
-            conversation.last_message = None
+            if self.load_window is not None:
+                self.load_window.left_message()
             self._add_part(part)
-        changed = _change_tool(part, event)
+        changed = change_tool(part, event)
         if created or "status" in changed:
             changed += ["closed", "shown_status"]
         if changed:
@@ -269,7 +237,7 @@ class Reducer:
         if event.turn_id in self.conversation.turn_index:
             return
         turn = Turn(event.turn_id, "prompt", event.text, pack(list(event.prompt)), event.started_at)
-        turn.echoes = _echo_candidates(event)
+        turn.echoes = echo_candidates(event)
         self._new_turn(turn)
         self.conversation.steering = [item for item in self.conversation.steering if item.state == "queued"]
         for watcher in self.conversation.watchers:
@@ -307,54 +275,6 @@ class Reducer:
     def notice(self, event: NoticeAdded) -> None:
         """Notices belong to the session, not to one build of it."""
         self._add_notice(event)
-
-
-def _echo_candidates(event: TurnStarted) -> list[str] | None:
-    blocks = "".join(
-        block["text"] for block in event.prompt if block.get("type") == "text" and isinstance(block.get("text"), str)
-    )
-    return list(dict.fromkeys(text for text in (event.text, blocks) if text)) or ([""] if event.prompt else None)
-
-
-def _take_echo(turn: Turn, text: str) -> str:
-    """Return how much of ``text`` repeats the prompt, and move the expectation on."""
-    expected = turn.echoes or []
-    going_on = [rest[len(text) :] for rest in expected if rest and rest.startswith(text)]
-    if going_on:
-        turn.echoes = going_on
-        return text
-    whole = max((rest for rest in expected if rest and text.startswith(rest)), key=len, default="")
-    turn.echoes = [""] if whole else None
-    return whole
-
-
-def merge_meta(old: Meta, new: Meta) -> Meta:
-    """Return ``new`` over ``old``, one level deep in each namespace, as an update changes only what it names."""
-    if old is None or new is None:
-        return old if new is None else new
-    merged: dict[str, Any] = dict(old)
-    for key, value in new.items():
-        before = merged.get(key)
-        merged[key] = {**before, **value} if isinstance(before, dict) and isinstance(value, dict) else value
-    return merged
-
-
-def _change_tool(part: ToolPart, event: ToolCallChanged) -> list[str]:
-    """Put the fields in place; return the names of those that changed."""
-    changed: list[str] = []
-    for name, value in event.fields.items():
-        if name in SCALAR_FIELDS and name in part.fields and part.fields[name] == value:
-            continue
-        late = name == "status" and event.announced and not part.announced and part.finished and value not in FINAL_STATUSES
-        if late:
-            continue  # the announcement came after the end
-        part.fields[name] = pack(value)
-        changed.append(name)
-    part.announced = part.announced or event.announced
-    if event.meta is not None and event.meta != part.meta:
-        part.meta = merge_meta(part.meta, event.meta)
-        changed.append("meta")
-    return changed
 
 
 _HANDLERS: Mapping[type, Callable[[Reducer, Any], None]] = {

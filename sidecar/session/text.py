@@ -9,7 +9,7 @@ from bisect import bisect_right
 from typing import Any, Final, cast
 
 TAIL_PIECES: Final = 1024
-BLOCK_CHARS: Final = 16_384
+BLOCK_CHARS: Final = 4096
 PACK_CHARS: Final = 4096
 PACK_DEPTH: Final = 32
 
