@@ -72,6 +72,8 @@ def shown_settings(value: object) -> object:
 def _flat(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, str]]:
     """Yield dotted keys and values as TOML writes them; what is not set is left out."""
     for name, value in table.items():
+        if value in ({}, []):
+            continue
         here = (*path, name if re.fullmatch(r"[A-Za-z0-9_-]+", name) else json.dumps(name))
         if isinstance(value, dict) and not (len(path) > 1 and set(cast("dict[str, Any]", value)) <= {"secret", "env", "command"}):
             yield from _flat(cast("dict[str, Any]", value), here)

@@ -135,7 +135,7 @@ def _prompt_fault(entry: JsonObject) -> str | None:
 
 
 def _v2_flag(command: Sequence[str]) -> str | None:
-    """Return the sentence that refuses the first V2-only flag after the Kiro program; a wrapper before it may take what it likes."""
+    """Return the sentence that refuses the first V2-only flag after the Kiro program; a wrapper may take what it likes."""
     programs = [index for index, word in enumerate(command) if re.split(r"[/\\]", word)[-1].startswith("kiro-cli")]
     words = list(command)[(programs[-1] if programs else 0) + 1 :]
     for index, word in enumerate(words):

@@ -126,7 +126,7 @@ class FileHandler(QuietHandler):
     """
 
     def __init__(self, path: Path, *, lazily: bool = False, max_bytes: int = MAX_FILE_BYTES, kept: int = KEPT_FILES) -> None:
-        """Open the file; raises ``OSError`` when it cannot be opened now. ``lazily`` opens it, and makes its folder, on first use."""
+        """Open the file; raises ``OSError`` when it cannot be opened now. ``lazily``: at first use, with its folder."""
         super().__init__()
         self.setFormatter(RedactingFormatter())
         self._path = path

@@ -1,7 +1,7 @@
-"""Where secrets given to the sidecar are kept: the system's keyring, a private file, or memory. The user chooses, nothing falls back.
+"""Where secrets given to the sidecar are kept: the system's keyring, a private file, or memory, as the user chose.
 
-A keyring that is missing, locked or hanging is told within ``KEYRING_SECONDS`` with the choices there are; plain text on disk only
-after ``[secrets] store = "file"``. What could not be kept stays usable until the process ends.
+A keyring that is missing, locked or hanging is told within ``KEYRING_SECONDS`` with the choices there are; plain text on disk
+only after ``[secrets] store = "file"``. What could not be kept stays usable until the process ends.
 """
 
 import hashlib
@@ -143,9 +143,7 @@ def _load_backend() -> Any:
     try:
         import keyring  # noqa: PLC0415  # slow to import and optional
     except ImportError:
-        raise Unavailable(
-            f"the package keyring is not installed (pip install 'acp-sidecar[keyring]'); install it, or {_CHOICES}"
-        ) from None
+        raise Unavailable(f"the package keyring is missing; install acp-sidecar[keyring], or {_CHOICES}") from None
     backend = cast("Any", keyring.get_keyring())
     module = type(backend).__module__
     if module.startswith(_UNSAFE_BACKENDS):
@@ -156,7 +154,7 @@ def _load_backend() -> Any:
 class FileSecrets:
     """One private file (0600) for each secret in a private folder (0700); not encrypted.
 
-    Files that others could have read or planted are refused: wrong owner or mode, symlinks, hard links, a folder others can write.
+    Files that others could have read or planted are refused: wrong owner or mode, links, a folder others can enter.
     Writing goes through a new file and a rename, so that an old secret is whole until the new one is.
     """
 
@@ -205,7 +203,7 @@ class FileSecrets:
         if hasattr(os, "getuid") and found.st_uid != os.getuid():
             raise Unavailable(f"{self._directory} belongs to another user; secrets in it are not used")
         if os.name == "posix" and stat.S_IMODE(found.st_mode) & 0o077:
-            raise Unavailable(f"others can enter {self._directory}; secrets in it are not used. Fix: chmod 700 {self._directory}")
+            raise Unavailable(f"others can enter {self._directory}, so it is not used. Fix: chmod 700 {self._directory}")
 
     def _write(self, name: str, secret: SecretText) -> None:
         path = self._path(name)
