@@ -33,17 +33,33 @@ class ReplyTo:
 
 
 class Call:
-    """Wait for a request or notification of this method; the script is resumed with the whole message."""
+    """Wait for a request or notification of this method (of one session, when given); resumed with the whole message."""
 
-    def __init__(self, method: str) -> None:
+    def __init__(self, method: str, session_id: str | None = None) -> None:
         self.method = method
+        self.session_id = session_id
+
+    def fits(self, message: Message) -> bool:
+        """Return whether ``message`` is what is waited for."""
+        return message.get("method") == self.method and self.session_id in (None, member(message, "params", "sessionId"))
 
     def __repr__(self) -> str:
         return f"the method {self.method}"
 
 
-Script: TypeAlias = Generator["ReplyTo | Call", Message, None]
-Handler: TypeAlias = Callable[["ScriptedAgent", Message], "Script | None"]
+class Signal:
+    """Wait until the test calls ``ScriptedAgent.signal`` with this name."""
+
+    def __init__(self, name: str) -> None:
+        self.name = name
+
+    def __repr__(self) -> str:
+        return f"the signal {self.name}"
+
+
+Wait: TypeAlias = ReplyTo | Call | Signal
+Script: TypeAlias = Generator[Wait, Message, None]
+Handler: TypeAlias = Callable[[Message], "Script | None"]
 Step: TypeAlias = Callable[["ScriptedAgent"], Script]
 Check: TypeAlias = Callable[[Message], object] | Mapping[str, Any] | None
 
@@ -54,8 +70,11 @@ class ScriptedAgent:
     ``exit_code`` is set when a script wants the process to end, ``closed`` when it closes stdout.
     """
 
-    def __init__(self, handlers: Mapping[str, Handler] | None = None, steps: Sequence[Step] = ()) -> None:
+    def __init__(
+        self, handlers: Mapping[str, Handler] | None = None, steps: Sequence[Step] = (), fallback: Handler | None = None
+    ) -> None:
         self.handlers: dict[str, Handler] = dict(handlers or {})
+        self.fallback = fallback
         self.received: list[Message] = []
         self.noise: list[bytes] = []
         self.sent: list[Message] = []
@@ -69,8 +88,8 @@ class ScriptedAgent:
         self._rest = b""
         self._next_id = 0
         self._inbox: deque[Message] = deque()
-        self._open: list[Message] = []
-        self._waiting: list[tuple[Script, ReplyTo | Call]] = []
+        self._unanswered: list[Message] = []
+        self._waiting: list[tuple[Script, Wait]] = []
         self._main: Script | None = None
         if steps:
             self._main = _play(self, steps)
@@ -90,14 +109,18 @@ class ScriptedAgent:
     def notify(self, method: str, params: Any) -> None:
         self.send({"jsonrpc": "2.0", "method": method, "params": params})
 
-    def update(self, session_id: str, kind: str, **fields: Any) -> None:
+    def update(self, session_id: str, kind: str, /, **fields: Any) -> None:
         """Send a ``session/update``."""
         self.notify("session/update", {"sessionId": session_id, "update": {"sessionUpdate": kind, **fields}})
 
-    def ask(self, method: str, params: Any) -> ReplyTo:
-        """Send a request (ids count from 0, as the real SDKs do) and return what to yield for its reply."""
-        request_id = self._next_id
+    def new_request_id(self) -> Any:
+        """Return the id of the next request: they count from 0, as those of the real SDKs do."""
         self._next_id += 1
+        return self._next_id - 1
+
+    def ask(self, method: str, params: Any) -> ReplyTo:
+        """Send a request and return what to yield for its reply."""
+        request_id = self.new_request_id()
         self.send({"jsonrpc": "2.0", "id": request_id, "method": method, "params": params})
         return ReplyTo(request_id)
 
@@ -122,10 +145,18 @@ class ScriptedAgent:
 
     def latest_request(self, method: str) -> Message:
         """Return the newest request of ``method`` that has no answer yet."""
-        for message in reversed(self._open):
+        for message in reversed(self._unanswered):
             if message["method"] == method:
                 return message
-        raise AssertionError(f"no open request {method}; open are {[message['method'] for message in self._open]}")
+        raise AssertionError(f"no open request {method}; open are {[message['method'] for message in self._unanswered]}")
+
+    def signal(self, name: str) -> None:
+        """Let the scripts go on that wait for the signal ``name``."""
+        waiting = [entry for entry in self._waiting if isinstance(entry[1], Signal) and entry[1].name == name]
+        assert waiting, f"no script waits for the signal {name}; they wait for {self.waits}"
+        for entry in waiting:
+            self._waiting.remove(entry)
+            self._advance(entry[0], {})
 
     # What drivers use.
 
@@ -197,12 +228,12 @@ class ScriptedAgent:
             self._deliver(message, lambda wait: isinstance(wait, ReplyTo) and _same_id(wait.request_id, message.get("id")))
             return
         if "id" in message:
-            self._open.append(message)
-        if self._resume(message, lambda wait: isinstance(wait, Call) and wait.method == method):
+            self._unanswered.append(message)
+        if self._resume(message, lambda wait: isinstance(wait, Call) and wait.fits(message)):
             return
-        handler = self.handlers.get(method)
+        handler = self.handlers.get(method) or (None if self._main is not None else self.fallback)
         if handler is not None:
-            script = handler(self, message)
+            script = handler(message)
             if script is not None:
                 self._start(script)
         elif self._main is not None:
@@ -215,11 +246,11 @@ class ScriptedAgent:
         if "id" in message:
             self.refuse(message, -32601, f"Method not found: {message['method']}", {"method": message["method"]})
 
-    def _deliver(self, message: Message, fits: Callable[[ReplyTo | Call], bool]) -> None:
+    def _deliver(self, message: Message, fits: Callable[[Wait], bool]) -> None:
         if not self._resume(message, fits):
             self.unexpected.append(message)
 
-    def _resume(self, message: Message, fits: Callable[[ReplyTo | Call], bool]) -> bool:
+    def _resume(self, message: Message, fits: Callable[[Wait], bool]) -> bool:
         for entry in self._waiting:
             if fits(entry[1]):
                 self._waiting.remove(entry)
@@ -253,15 +284,22 @@ class ScriptedAgent:
             while self._inbox:
                 self._reject(self._inbox.popleft())
 
-    def _from_inbox(self, wait: "ReplyTo | Call") -> Message | None:
+    def _from_inbox(self, wait: Wait) -> Message | None:
         for message in self._inbox:
-            if isinstance(wait, Call) and message.get("method") == wait.method:
+            if isinstance(wait, Call) and wait.fits(message):
                 self._inbox.remove(message)
                 return message
         return None
 
     def _closing(self, request: Message) -> None:
-        self._open = [message for message in self._open if message is not request]
+        self._unanswered = [message for message in self._unanswered if message is not request]
+
+
+def member(value: Any, *path: str) -> Any:
+    """Return what stands at ``path`` in nested objects, or None."""
+    for key in path:
+        value = value.get(key) if isinstance(value, dict) else None  # pyright: ignore[reportUnknownVariableType, reportUnknownMemberType] - any JSON
+    return value  # pyright: ignore[reportUnknownVariableType] - as above
 
 
 def _same_id(ours: Any, theirs: Any) -> bool:
@@ -426,5 +464,6 @@ def _write_report(agent: ScriptedAgent) -> None:
     if path:
         temporary = f"{path}.tmp"
         with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start time
-            json.dump({"pid": os.getpid(), "ended": time.time(), **agent.report()}, file)
+            process = {"pid": os.getpid(), "argv": sys.argv, "cwd": os.getcwd(), "environment": dict(os.environ)}  # noqa: PTH109
+        json.dump({**process, "ended": time.time(), **agent.report()}, file)
         os.replace(temporary, path)  # noqa: PTH105 - as above
