@@ -4,13 +4,16 @@ Each function returns plain JSON for ``params`` or ``result``. ``meta`` is put i
 """
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final, Literal, TypeAlias
+from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack
 
+from sidecar import __version__
+from sidecar.acp.kiro_v3 import CLIENT_META, SessionInputs, list_meta, session_meta
 from sidecar.acp.schema import PROTOCOL_VERSION
 
 Json: TypeAlias = dict[str, Any]
 Meta: TypeAlias = Mapping[str, Any] | None
 
+CLIENT_NAME: Final = "acp-sidecar"
 SERVER_KINDS: Final = ("http", "sse")
 
 
@@ -20,36 +23,45 @@ def _with_meta(body: Json, meta: Meta) -> Json:
     return body
 
 
-def client_capabilities(
-    *,
-    read_files: bool = False,
-    write_files: bool = False,
-    terminal: bool = False,
-    sign_in_terminal: bool = False,
-    elicitation: Sequence[Literal["form", "url"]] = (),
-    meta: Meta = None,
-) -> Json:
-    """Return ``clientCapabilities``; notices, compaction and boolean options are always taken.
+class Offers(TypedDict, total=False):
+    """What ``initialize`` declares; everything left out is not offered.
 
-    ``elicitation`` names the modes that can be shown. ``meta`` carries private ones, such as ``{"kiro": {...}}``.
+    ``form`` and ``url``: elicitations that can be shown. ``kiro``: addresses of ``_kiro/openExternalUrl`` can be shown.
     """
+
+    kiro: bool
+    form: bool
+    url: bool
+    terminal_auth: bool
+    read_files: bool
+    write_files: bool
+    terminal: bool
+
+
+def client_capabilities(**offers: Unpack[Offers]) -> Json:
+    """Return ``clientCapabilities``; notices, compaction and boolean options are always taken."""
     body: Json = {
-        "fs": {"readTextFile": read_files, "writeTextFile": write_files},
-        "terminal": terminal,
+        "fs": {"readTextFile": offers.get("read_files", False), "writeTextFile": offers.get("write_files", False)},
+        "terminal": offers.get("terminal", False),
         "session": {"notices": {}, "compaction": {}, "configOptions": {"boolean": {}}},
-        "auth": {"terminal": sign_in_terminal},
+        "auth": {"terminal": offers.get("terminal_auth", False)},
     }
-    if elicitation:
-        body["elicitation"] = {mode: {} for mode in elicitation}
-    return _with_meta(body, meta)
+    modes: Json = {}
+    if offers.get("form", False):
+        modes["form"] = {}
+    if offers.get("url", False):
+        modes["url"] = {}
+    if modes:
+        body["elicitation"] = modes
+    return _with_meta(body, {"kiro": dict(CLIENT_META)} if offers.get("kiro", False) else None)
 
 
-def initialize(version: str, capabilities: Mapping[str, Any], *, name: str = "acp-sidecar", title: str = "sidecar") -> Json:
-    """Return the params of ``initialize``; ``version`` is the client's own."""
+def initialize(**offers: Unpack[Offers]) -> Json:
+    """Return the params of ``initialize``."""
     return {
         "protocolVersion": PROTOCOL_VERSION,
-        "clientCapabilities": dict(capabilities),
-        "clientInfo": {"name": name, "title": title, "version": version},
+        "clientCapabilities": client_capabilities(**offers),
+        "clientInfo": {"name": CLIENT_NAME, "title": "sidecar", "version": __version__},
     }
 
 
@@ -65,7 +77,7 @@ def logout() -> Json:
 
 def mcp_server(entry: Mapping[str, Any]) -> Json:
     """Return an MCP server entry with every list the schema (and Kiro) insists on; other keys of ``entry`` stay."""
-    required = {"headers": []} if entry.get("type") in SERVER_KINDS else {"args": [], "env": []}
+    required: Json = {"headers": []} if entry.get("type") in SERVER_KINDS else {"args": [], "env": []}
     return {**required, **{key: value for key, value in entry.items() if value is not None or key not in required}}
 
 
@@ -80,37 +92,62 @@ def new_session(
     cwd: str,
     mcp_servers: Sequence[Mapping[str, Any]] = (),
     additional_directories: Sequence[str] | None = None,
-    *,
-    meta: Meta = None,
+    **kiro: Unpack[SessionInputs],
 ) -> Json:
-    """Return the params of ``session/new``; ``additional_directories`` None leaves the key out."""
-    return _with_meta(_session(cwd, mcp_servers, additional_directories), meta)
+    """Return the params of ``session/new``; directories None leave the key out. ``kiro`` goes to ``_meta.kiro``."""
+    return _with_meta(_session(cwd, mcp_servers, additional_directories), session_meta(**kiro))
 
 
-def existing_session(
+def load_session(
     session_id: str,
     cwd: str,
     mcp_servers: Sequence[Mapping[str, Any]] = (),
     additional_directories: Sequence[str] | None = None,
     *,
-    meta: Meta = None,
+    no_replay: bool = False,
 ) -> Json:
-    """Return the params of ``session/load``, ``session/resume`` or ``session/fork``."""
-    return _with_meta({"sessionId": session_id, **_session(cwd, mcp_servers, additional_directories)}, meta)
+    """Return the params of ``session/load`` and ``session/resume``; ``no_replay`` is Kiro V3's."""
+    body = {"sessionId": session_id, **_session(cwd, mcp_servers, additional_directories)}
+    return _with_meta(body, session_meta(no_replay=no_replay))
 
 
-def list_sessions(cwd: str | None = None, cursor: str | None = None, *, meta: Meta = None) -> Json:
-    """Return the params of ``session/list``."""
+def fork_session(
+    session_id: str,
+    cwd: str,
+    mcp_servers: Sequence[Mapping[str, Any]] = (),
+    additional_directories: Sequence[str] | None = None,
+    *,
+    message_id: str | None = None,
+) -> Json:
+    """Return the params of ``session/fork`` (unstable); ``message_id`` is Kiro V3's choice of the point."""
+    body = {"sessionId": session_id, **_session(cwd, mcp_servers, additional_directories)}
+    return _with_meta(body, session_meta(message_id=message_id))
+
+
+def list_sessions(
+    cwd: str | None = None, cursor: str | None = None, *, scope: str | None = None, source: str | None = None
+) -> Json:
+    """Return the params of ``session/list``; ``scope`` and ``source`` are Kiro V3's and sent only when it announced them."""
     body: Json = {}
     if cwd is not None:
         body["cwd"] = cwd
     if cursor is not None:
         body["cursor"] = cursor
-    return _with_meta(body, meta)
+    return _with_meta(body, list_meta(scope, source))
 
 
-def session_only(session_id: str) -> Json:
-    """Return the params of ``session/cancel``, ``session/close`` and ``session/delete``."""
+def cancel(session_id: str) -> Json:
+    """Return the params of ``session/cancel``."""
+    return {"sessionId": session_id}
+
+
+def close_session(session_id: str) -> Json:
+    """Return the params of ``session/close``."""
+    return {"sessionId": session_id}
+
+
+def delete_session(session_id: str) -> Json:
+    """Return the params of ``session/delete``."""
     return {"sessionId": session_id}
 
 

@@ -26,9 +26,9 @@ class PermissionOption(Wire):
 class RequestPermission(Wire):
     """The params of ``session/request_permission``. ``tool_call`` may be a stub (Kiro V3, frame orders)."""
 
-    session_id: str
     tool_call: ToolCallFields
     options: tuple[PermissionOption | Unknown, ...]
+    session_id: str | Absent = ABSENT
 
 
 @attrs.frozen
