@@ -175,7 +175,7 @@ class Peer:
         if self._tap is not None:
             for line in lines:
                 self._tap("in", line)
-        for item in self._decode(lines):
+        for item in self._decoded(lines):
             if self._closed is not None:
                 return
             if item is None or isinstance(item, (dict, list, str, int, float)):
@@ -184,6 +184,13 @@ class Peer:
                 self._handler.on_noise(item)
             else:
                 self._guard(type(item).__name__, self._handler.on_item, item)
+
+    def _decoded(self, lines: list[bytes]) -> list[object]:
+        try:
+            return self._decode(lines)
+        except Exception as error:  # noqa: BLE001 - a decoder's fault must not cost the messages; it is reported
+            self._fault("a read", error)
+            return decode_lines(lines)
 
     def _message(self, message: object) -> None:
         incoming = self._connection.receive(message)
