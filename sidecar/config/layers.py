@@ -29,13 +29,14 @@ _USER_ONLY: Final = ("secrets",)
 class Layer:
     """The checked settings of one source, as plain data, and what was wrong there (sentences).
 
-    ``raw`` may hold literal secrets: it is kept out of ``repr`` and must never be logged.
+    ``raw`` is kept out of ``repr``. ``faulty`` are the keys of the problems, which are not in ``raw``.
     """
 
     source: str
     raw: Mapping[str, Any] = attrs.field(factory=dict[str, Any], repr=False)
     warnings: tuple[str, ...] = ()
     problems: tuple[str, ...] = ()
+    faulty: tuple[str, ...] = ()
 
 
 @attrs.frozen
@@ -57,7 +58,7 @@ def read_table(value: Json, source: str) -> Layer:
     findings = Findings(source)
     checked = SETTINGS.check(value, Spot(findings))
     raw = {} if checked is DROPPED else cast("JsonObject", checked)
-    return Layer(source, raw, tuple(findings.warnings), tuple(findings.problems))
+    return Layer(source, raw, tuple(findings.warnings), tuple(findings.problems), tuple(findings.faulty))
 
 
 def read_toml(data: bytes, source: str) -> Layer:

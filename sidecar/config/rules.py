@@ -51,7 +51,9 @@ class Rules:
                 continue
             key, sentence = fault
             told = f"{self._source(('agents', name, key))}: agents.{name}.{key} {sentence}"
-            self.refused[name] = told
+            self.refused[name] = self._told_already(("agents", name)) or told
+            if self._told_already(("agents", name)):
+                continue
             if f"agents.{name}.{key}" in self._waiting:
                 self.refused[name] = f"{told} (the one given by a workspace waits for your trust)"
             else:
@@ -79,7 +81,7 @@ class Rules:
             fault = fault_of(entry)
             if fault is None:
                 kept[name] = entry
-            else:
+            elif not self._told_already((section, name)):
                 self.problems.append(f"{self._source((section, name))}: {section}.{name} {fault}")
         return kept
 
@@ -97,6 +99,15 @@ class Rules:
         if wanted is not None and wanted not in kept["agents"] and wanted not in self.refused:
             known = ", ".join(sorted(kept["agents"]))
             self.problems.append(f"{self._source(('agent',))}: agent must be one of {known}.{suggest(wanted, kept['agents'])}")
+
+    def _told_already(self, path: tuple[str, ...]) -> str | None:
+        """Return the problem already told of a value in ``path``, whose absence is all that is wrong now."""
+        prefix = ".".join(path)
+        for layer in self._layers:
+            for key, problem in zip(layer.faulty, layer.problems, strict=False):
+                if key == prefix or key.startswith(f"{prefix}."):
+                    return problem
+        return None
 
     def _source(self, path: tuple[str, ...]) -> str:
         """Return the topmost layer that has the longest known part of ``path``."""

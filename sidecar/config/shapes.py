@@ -33,11 +33,15 @@ DROPPED: Final = Dropped.DROPPED
 
 @attrs.define
 class Findings:
-    """What was wrong in one source (``source`` is a file name or "editor settings"): sentences for the user."""
+    """What was wrong in one source (``source`` is a file name or "editor settings"): sentences for the user.
+
+    ``faulty`` are the keys of the problems.
+    """
 
     source: str
     warnings: list[str] = attrs.field(factory=list[str])
     problems: list[str] = attrs.field(factory=list[str])
+    faulty: list[str] = attrs.field(factory=list[str])
 
 
 def kind_of(value: object) -> str:
@@ -90,6 +94,7 @@ class Spot:
 
     def problem(self, sentence: str) -> Dropped:
         """Tell a fault of this key."""
+        self.findings.faulty.append(self.key)
         self.findings.problems.append(f"{self.findings.source}: {self.key or 'the top level'} {sentence}")
         return DROPPED
 
