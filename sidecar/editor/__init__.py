@@ -1,0 +1,1 @@
+"""The LSP front: the only package that imports pygls or lsprotocol, and both only once an editor is there."""
