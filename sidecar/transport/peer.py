@@ -29,7 +29,7 @@ from sidecar.rpc.salvage import salvage
 from sidecar.transport.handler import NOISE_EXCERPT_BYTES, Decode, Noise, PeerHandler, decode_line, decode_lines
 from sidecar.transport.streams import ByteStream, WriteTicket
 
-__all__ = ["Decode", "Noise", "Peer", "PeerHandler", "Tap", "decode_line", "decode_lines"]
+__all__ = ["Call", "Decode", "Noise", "Peer", "PeerHandler", "Tap", "decode_line", "decode_lines"]
 
 MAX_MESSAGE_BYTES = 64 * 1024 * 1024
 ERROR_TEXT_CHARACTERS = 2000
@@ -42,10 +42,12 @@ Tap: TypeAlias = Callable[[Literal["in", "out"], bytes], None]
 class _Waiter:
     """Who waits for a reply: ``outcome`` is the reply, or the error to raise."""
 
-    __slots__ = ("done", "on_reply", "outcome")
+    __slots__ = ("done", "method", "on_reply", "outcome", "request_id")
 
-    def __init__(self, on_reply: Callable[[IncomingReply], None] | None) -> None:
-        self.done = anyio.Event()
+    def __init__(self, request_id: int, method: str, on_reply: Callable[[IncomingReply], None] | None) -> None:
+        self.request_id = request_id
+        self.method = method
+        self.done: anyio.Event = anyio.Event()
         self.on_reply = on_reply
         self.outcome: IncomingReply | Exception | None = None
 
@@ -59,6 +61,33 @@ class _Waiter:
             except Exception as error:  # noqa: BLE001 - it belongs to the caller of the request, who gets it
                 self.outcome = error
         self.done.set()
+
+
+class Call:
+    """A request that was sent (or waits to be): it can be taken back until its first byte left."""
+
+    __slots__ = ("_peer", "ticket", "waiter")
+
+    def __init__(self, peer: "Peer", waiter: _Waiter, ticket: WriteTicket) -> None:
+        self._peer: Peer = peer
+        self.waiter: _Waiter = waiter
+        self.ticket: WriteTicket = ticket
+
+    @property
+    def begun(self) -> bool:
+        """Whether the peer will see the request."""
+        return self.ticket.begun
+
+    def withdraw(self) -> bool:
+        """Take the request back before any of it was sent; its waiter then gets Unavailable. False when it is too late."""
+        if not self.ticket.withdraw():
+            return False
+        self.waiter.settle(Unavailable(f"{self.waiter.method} was taken back before it was sent"))
+        return True
+
+    async def result(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - the peer's fault has its own error
+        """Return the result; raises as ``Peer.request`` does. ``timeout`` is in seconds from now."""
+        return await self._peer.wait(self, timeout)
 
 
 class Peer:
@@ -113,6 +142,25 @@ class Peer:
             self._settle(request_id, Unavailable(f"{method} was not answered: {reason}"))
         self._handler.on_closed(reason)
 
+    def begin(
+        self, method: str, params: Any = None, *, on_reply: Callable[[IncomingReply], None] | None = None, urgent: bool = False
+    ) -> "Call":
+        """Send a request now and wait for it later with ``Call.result``, which must be awaited once.
+
+        ``on_reply`` sees the reply in the order of the wire, before the waiter. Raises Unavailable on a closed connection.
+        """
+        if self._closed is not None:
+            raise Unavailable(f"{method} was not sent: {self._closed}")
+        request_id, message = self._connection.request(method, params)
+        waiter = self._waiters[request_id] = _Waiter(request_id, method, on_reply)
+        try:
+            ticket = self._send(message, urgent=urgent)
+        except BaseException:
+            self._release(waiter)
+            raise
+        self._watch_loss(ticket, waiter, method)
+        return Call(self, waiter, ticket)
+
     async def request(
         self,
         method: str,
@@ -127,26 +175,26 @@ class Peer:
         ``on_reply`` sees the reply in the order of the wire, before this returns. Raises AgentFault for an error reply (with its
         code) and for no reply in time, Unavailable when the connection closes. Cancelling forgets the request.
         """
-        if self._closed is not None:
-            raise Unavailable(f"{method} was not sent: {self._closed}")
-        request_id, message = self._connection.request(method, params)
-        waiter = _Waiter(on_reply)
-        ticket: WriteTicket | None = None
-        self._waiters[request_id] = waiter
+        return await self.begin(method, params, on_reply=on_reply, urgent=urgent).result(timeout)
+
+    async def wait(self, call: "Call", timeout: float | None) -> Any:  # noqa: ASYNC109 - as above
+        """Wait for a begun request; see ``Call.result``."""
+        waiter = call.waiter
         try:
-            ticket = self._send(message, urgent=urgent)
-            self._watch_loss(ticket, waiter, method)
             with anyio.move_on_after(timeout):
                 await waiter.done.wait()
         finally:
-            del self._waiters[request_id]
+            self._release(waiter)
             if waiter.outcome is None:
-                self._connection.forget(request_id)
-                if ticket is not None:
-                    ticket.withdraw()
+                call.ticket.withdraw()
         if waiter.outcome is None:
-            raise AgentFault(f"{self.name} did not answer {method} within {timeout:g} s")
-        return self._result(method, waiter.outcome)
+            raise AgentFault(f"{self.name} did not answer {waiter.method} within {timeout:g} s")
+        return self._result(waiter.method, waiter.outcome)
+
+    def _release(self, waiter: _Waiter) -> None:
+        self._waiters.pop(waiter.request_id, None)
+        if waiter.outcome is None:
+            self._connection.forget(waiter.request_id)
 
     def notify(self, method: str, params: Any = None, *, urgent: bool = False) -> WriteTicket:
         """Send a notification; on a closed connection the ticket comes back lost."""
