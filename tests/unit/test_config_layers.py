@@ -385,7 +385,7 @@ def test_a_repository_file_counts_not_at_all_before_trust_and_wholly_after() -> 
 def test_the_schema_is_valid_and_takes_what_the_reader_takes() -> None:
     schema = json_schema()
     jsonschema.Draft202012Validator.check_schema(schema)
-    validator = jsonschema.Draft202012Validator(schema)
+    validator: Any = jsonschema.Draft202012Validator(schema)
     assert validator.is_valid(tomllib.loads(FULL.decode()))
     assert not validator.is_valid({"agents": {"kiro": {"command": "kiro-cli acp"}}})
     assert not validator.is_valid({"connections": {"a": {"url": "ws://h", "token": "plain"}}})
