@@ -104,7 +104,6 @@ class AgentProcess:
         self._child = child
         self._gone = anyio.Event()
         self._began = time.monotonic()
-        self._lived = 0.0
 
     @property
     def pid(self) -> int | None:
@@ -139,9 +138,7 @@ class AgentProcess:
         if self.exit.status is None:
             return f"{self.launch.name} is running."
         path = self.launch.env.get("PATH", "")
-        return describe_exit(
-            self.launch.name, self.launch.argv, self.exit.status, self.stderr_tail(), lived=self._lived, path=path
-        )
+        return describe_exit(self.launch.name, self.launch.argv, self.exit.status, self.stderr_tail(), path)
 
     async def describe_end(self) -> str:
         """Wait a moment for the exit that follows the end of the output, and describe it."""
@@ -196,11 +193,11 @@ class AgentProcess:
         """Tell the end with the last of the error output; then end the output, whoever holds it open."""
         child = self._child
         if self.exit.status is None:
-            self._lived = time.monotonic() - self._began
+            lived = time.monotonic() - self._began
             child.stdin.abort()
             with anyio.move_on_after(STDERR_DRAIN_SECONDS):
                 await child.stderr.ended.wait()
-            self.exit.tell(status)
+            self.exit.tell(attrs.evolve(status, lived=lived))
         with anyio.move_on_after(STDOUT_DRAIN_SECONDS):
             await self._drain()
         child.stdout.abort()

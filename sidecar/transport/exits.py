@@ -16,10 +16,14 @@ TAIL_SHOWN_CHARACTERS = 2000
 
 @attrs.frozen
 class ExitStatus:
-    """``code`` is the exit code, or None when ``signal`` (its number) ended the process or the end was not seen."""
+    """``code`` is the exit code, or None when ``signal`` (its number) ended the process or the end was not seen.
+
+    ``lived`` is how long the process ran, in seconds, when that is known.
+    """
 
     code: int | None
     signal: int | None = None
+    lived: float | None = attrs.field(default=None, eq=False)
 
     def __str__(self) -> str:
         if self.signal is not None:
@@ -27,14 +31,12 @@ class ExitStatus:
         return "ended in a way that was not seen" if self.code is None else f"exited with code {self.code}"
 
 
-def describe_exit(
-    name: str, argv: Sequence[str], status: ExitStatus, stderr: str, *, lived: float | None = None, path: str = ""
-) -> str:
+def describe_exit(name: str, argv: Sequence[str], status: ExitStatus, stderr: str, path: str = "") -> str:
     """Return what happened to ``name``, where, and what to do next.
 
-    ``stderr`` is the redacted tail; ``lived`` is in seconds; ``path`` is the PATH the process was given.
+    ``stderr`` is the redacted tail; ``path`` is the PATH the process was given.
     """
-    after = f" after {lived:.1f} s" if lived is not None else ""
+    after = f" after {status.lived:.1f} s" if status.lived is not None else ""
     parts = [f"{name} {status}{after} ({argv[0]})."]
     if status.code in {COMMAND_NOT_FOUND, COMMAND_NOT_EXECUTABLE}:
         parts.append(_missing_command(argv[0], path))

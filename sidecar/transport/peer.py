@@ -9,6 +9,7 @@ from itertools import groupby
 from typing import Any, Literal, TypeAlias, cast
 
 import anyio
+import attrs
 
 from sidecar.codec import encode_line
 from sidecar.errors import INTERNAL_ERROR, INVALID_REQUEST, AgentFault, SidecarError, Unavailable, to_rpc_error
@@ -26,6 +27,7 @@ from sidecar.rpc.messages import (
     error_message,
 )
 from sidecar.rpc.salvage import salvage
+from sidecar.transport.call import Call, Waiter
 from sidecar.transport.handler import NOISE_EXCERPT_BYTES, Decode, Noise, PeerHandler, decode_line, decode_lines
 from sidecar.transport.streams import ByteStream, WriteTicket
 
@@ -39,80 +41,26 @@ COURTESY_LIMIT_BYTES = 64 * 1024
 Tap: TypeAlias = Callable[[Literal["in", "out"], bytes], None]
 
 
-class _Waiter:
-    """Who waits for a reply: ``outcome`` is the reply, or the error to raise."""
-
-    __slots__ = ("done", "method", "on_reply", "outcome", "request_id")
-
-    def __init__(self, request_id: int, method: str, on_reply: Callable[[IncomingReply], None] | None) -> None:
-        self.request_id = request_id
-        self.method = method
-        self.done: anyio.Event = anyio.Event()
-        self.on_reply = on_reply
-        self.outcome: IncomingReply | Exception | None = None
-
-    def settle(self, outcome: IncomingReply | Exception) -> None:
-        if self.outcome is not None:
-            return
-        self.outcome = outcome
-        if self.on_reply is not None and isinstance(outcome, IncomingReply):
-            try:
-                self.on_reply(outcome)
-            except Exception as error:  # noqa: BLE001 - it belongs to the caller of the request, who gets it
-                self.outcome = error
-        self.done.set()
-
-
-class Call:
-    """A request that was sent (or waits to be): it can be taken back until its first byte left."""
-
-    __slots__ = ("_peer", "ticket", "waiter")
-
-    def __init__(self, peer: "Peer", waiter: _Waiter, ticket: WriteTicket) -> None:
-        self._peer: Peer = peer
-        self.waiter: _Waiter = waiter
-        self.ticket: WriteTicket = ticket
-
-    @property
-    def begun(self) -> bool:
-        """Whether the peer will see the request."""
-        return self.ticket.begun
-
-    def withdraw(self) -> bool:
-        """Take the request back before any of it was sent; its waiter then gets Unavailable. False when it is too late."""
-        if not self.ticket.withdraw():
-            return False
-        self.waiter.settle(Unavailable(f"{self.waiter.method} was taken back before it was sent"))
-        return True
-
-    async def result(self, timeout: float | None = None) -> Any:  # noqa: ASYNC109 - the peer's fault has its own error
-        """Return the result; raises as ``Peer.request`` does. ``timeout`` is in seconds from now."""
-        return await self._peer.wait(self, timeout)
-
-
+@attrs.define(eq=False, repr=False)
 class Peer:
-    """Requests, notifications and answers over one ``ByteStream``. ``name`` is the peer in messages ("the agent kiro")."""
+    """Requests, notifications and answers over one ``ByteStream``. ``name`` is the peer in messages ("the agent kiro").
 
-    def __init__(
-        self,
-        stream: ByteStream,
-        handler: PeerHandler,
-        *,
-        name: str = "the agent",
-        decode: Decode = decode_lines,
-        max_message_bytes: int = MAX_MESSAGE_BYTES,
-        tap: Tap | None = None,
-    ) -> None:
-        self.name = name
-        self._stream = stream
-        self._handler = handler
-        self._decode = decode
-        self._framer = LineFramer(max_message_bytes)
-        self._max_message_bytes = max_message_bytes
-        self._tap = tap
-        self._connection = Connection()
-        self._waiters: dict[int, _Waiter] = {}
-        self._closed: str | None = None
+    ``decode`` turns the lines of one read into messages, ``Noise`` and items; ``tap`` sees every line, in both directions.
+    """
+
+    _stream: ByteStream
+    _handler: PeerHandler
+    name: str = attrs.field(default="the agent", kw_only=True)
+    _decode: Decode = attrs.field(default=decode_lines, kw_only=True, alias="decode")
+    _max_message_bytes: int = attrs.field(default=MAX_MESSAGE_BYTES, kw_only=True, alias="max_message_bytes")
+    _tap: Tap | None = attrs.field(default=None, kw_only=True, alias="tap")
+    _framer: LineFramer = attrs.field(init=False)
+    _connection: Connection = attrs.field(init=False, factory=Connection)
+    _waiters: dict[int, Waiter] = attrs.field(init=False, factory=dict[int, Waiter])
+    _closed: str | None = attrs.field(init=False, default=None)
+
+    def __attrs_post_init__(self) -> None:
+        self._framer = LineFramer(self._max_message_bytes)
 
     @property
     def closed(self) -> str | None:
@@ -152,7 +100,7 @@ class Peer:
         if self._closed is not None:
             raise Unavailable(f"{method} was not sent: {self._closed}")
         request_id, message = self._connection.request(method, params)
-        waiter = self._waiters[request_id] = _Waiter(request_id, method, on_reply)
+        waiter = self._waiters[request_id] = Waiter(request_id, method, on_reply)
         try:
             ticket = self._send(message, urgent=urgent)
         except BaseException:
@@ -191,7 +139,7 @@ class Peer:
             raise AgentFault(f"{self.name} did not answer {waiter.method} within {timeout:g} s")
         return self._result(waiter.method, waiter.outcome)
 
-    def _release(self, waiter: _Waiter) -> None:
+    def _release(self, waiter: Waiter) -> None:
         self._waiters.pop(waiter.request_id, None)
         if waiter.outcome is None:
             self._connection.forget(waiter.request_id)
@@ -306,7 +254,7 @@ class Peer:
         if waiter is not None:
             waiter.settle(outcome)
 
-    def _watch_loss(self, ticket: WriteTicket, waiter: _Waiter, method: str) -> None:
+    def _watch_loss(self, ticket: WriteTicket, waiter: Waiter, method: str) -> None:
         lost = Unavailable(f"{method} was not sent: {self.name} no longer reads its input")
         if ticket.lost:
             waiter.settle(lost)

@@ -72,8 +72,8 @@ class InputPipe(asyncio.BaseProtocol):
         while self._transport is not None and not self._blocked:
             line = self._outbox.begin()
             if line is None:
-                if self._closing:
-                    self.close()
+                if self._closing:  # later: closed from within resume_writing, asyncio would report the loss twice
+                    asyncio.get_running_loop().call_soon(self.close)
                 return
             self._transport.write(line)
 

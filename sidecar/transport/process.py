@@ -12,7 +12,7 @@ import socket
 import subprocess
 import sys
 from collections.abc import Mapping, Sequence
-from typing import IO, Literal, cast
+from typing import IO, cast
 
 import anyio
 import anyio.to_thread
@@ -35,6 +35,7 @@ __all__ = [
     "hide_secrets",
     "resolve_program",
     "run_once",
+    "run_opener",
     "start_agent",
 ]
 
@@ -85,16 +86,12 @@ async def run_once(
     cwd: str,
     env: Mapping[str, str],
     stdin: bytes | None = None,
-    on_timeout: Literal["kill", "leave"] = "kill",
 ) -> Completed:
     """Run a command to its end: argv only, no shell, for at most ``timeout`` seconds, then its tree is ended.
 
-    ``on_timeout="leave"`` is for openers, which may become the browser itself: no pipes, not guarded, left running.
-    Raises Unavailable when it cannot be started.
+    What it leaves running after its own end goes on. Raises Unavailable when it cannot be started.
     """
     launch = Launch(argv=argv, cwd=cwd, env=env, name=os.path.basename(argv[0]), keep_descendants=True)  # noqa: PTH119 - a label
-    if on_timeout == "leave":
-        return await _run_left_alone(launch, timeout)
     outcome: Completed | Unavailable = Unavailable(f"{launch.name} was not run")
     async with anyio.create_task_group() as task_group:
         try:
@@ -123,7 +120,12 @@ async def _collect(process: AgentProcess, stdin: bytes, timeout: float) -> Compl
     return Completed(await process.exit, bytes(output), process.stderr_tail(), truncated, limit.cancelled_caught)
 
 
-async def _run_left_alone(launch: Launch, timeout: float) -> Completed:  # noqa: ASYNC109 - as above
+async def run_opener(argv: Sequence[str], *, timeout: float, cwd: str, env: Mapping[str, str]) -> Completed:  # noqa: ASYNC109 - as above
+    """Run a command that may become the browser itself: without pipes, not guarded, left running after ``timeout`` seconds.
+
+    Raises Unavailable when it cannot be started.
+    """
+    launch = Launch(argv=argv, cwd=cwd, env=env, name=os.path.basename(argv[0]))  # noqa: PTH119 - a label
     null = subprocess.DEVNULL
     try:
         popen = subprocess.Popen(  # noqa: ASYNC220 - returns after the exec, milliseconds

@@ -17,7 +17,7 @@ import attrs
 from sidecar.errors import Unavailable
 from sidecar.secret import SecretText
 from sidecar.session.urls import judge_url
-from sidecar.transport.process import resolve_program, run_once
+from sidecar.transport.process import resolve_program, run_opener
 
 OPENER_TIMEOUT_SECONDS: Final = 10.0
 COPY_HINT: Final = "copy the address instead"
@@ -78,12 +78,11 @@ async def open_url(
         return Opening(opened=False, message=f"There is no graphical display here to open a browser on; {COPY_HINT}.")
     try:
         command = _opener_command(env, workspaces, platform)
-        completed = await run_once(
+        completed = await run_opener(
             [*command, verdict.url.reveal()],
             timeout=timeout,
             cwd=_neutral_folder(),
             env=_with_safe_path(env, workspaces),
-            on_timeout="leave",
         )
     except Unavailable as error:
         return Opening(opened=False, message=f"No browser could be started: {error.message.rstrip('.')}; {COPY_HINT}.")
