@@ -87,7 +87,7 @@ def _nearest(word: str, known: Sequence[str] | dict[str, Command]) -> str:
 
 def offered_commands() -> list[Command]:
     """Return the commands whose modules are part of this installation."""
-    return [command for command in _COMMANDS if importlib.util.find_spec(command.module) is not None]
+    return [command for command in COMMANDS if importlib.util.find_spec(command.module) is not None]
 
 
 def _no_arguments(parser: argparse.ArgumentParser) -> None:
@@ -198,7 +198,7 @@ def _config_options(chosen: argparse.Namespace, common: CommonOptions) -> Config
     return ConfigOptions(chosen.action, common, getattr(chosen, "name", None), getattr(chosen, "output", "text"))
 
 
-_COMMANDS: Final = (
+COMMANDS: Final = (
     Command("serve", "sidecar.app", "the language server", _serve_arguments, lambda _, common: ServeOptions(common)),
     Command("run", "sidecar.cli.run", "one prompt without an editor", _run_arguments, _run_options),
     Command(

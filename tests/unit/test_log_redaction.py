@@ -170,7 +170,7 @@ def test_values_of_environment_variables_with_secret_names_are_registered() -> N
 @pytest.mark.parametrize(
     ("name", "secret"),
     [("GITHUB_TOKEN", True), ("Authorization", True), ("X-Api-Key", True), ("AWS_SECRET_ACCESS_KEY", True), ("DB_PASSWORD", True),
-     ("SET-COOKIE", True), ("NPM_AUTH", True), ("PATH", False), ("SSH_AUTH_SOCK", False), ("TOKEN_FILE", False), ("KEYBOARD", False),
+     ("SET-COOKIE", True), ("NPM_AUTH", True), ("PATH", False), ("SSH_AUTH_SOCK", False), ("KEYBOARD", False),
      ("PASSWORD_STORE_DIR", False), ("Accept", False)],
 )  # fmt: skip
 def test_names_that_hold_secrets_are_recognised(name: str, secret: bool) -> None:
