@@ -91,4 +91,4 @@ def trust_options(meta: JsonObject) -> tuple[JsonObject, ...]:
     """Return the offered ``_meta.trustOptions`` of a permission request as received; an answer names one in ``trustOption``."""
     found = meta.get("trustOptions")
     options = cast("list[Any]", found) if isinstance(found, list) else []
-    return tuple(option for option in options if isinstance(option, Mapping))
+    return tuple(cast("JsonObject", option) for option in options if isinstance(option, Mapping))
