@@ -10,10 +10,8 @@ MAX_TURN_BYTES: Final = 16 * 1024 * 1024
 MAX_TURNS_PER_SESSION: Final = 2_000
 
 
-def put_turn(db: sqlite3.Connection, session_id: str, turn_id: str, body: bytes) -> bool:
-    """Store a turn at the end, or in its place when it is there; drop the oldest beyond the bound. False: no such session."""
-    if db.execute("SELECT 1 FROM sessions WHERE session_id = ?", (session_id,)).fetchone() is None:
-        return False
+def put_turn(db: sqlite3.Connection, session_id: str, turn_id: str, body: bytes) -> None:
+    """Store a turn at the end, or in its place when it is there; drop the oldest beyond the bound."""
     db.execute(
         "INSERT INTO turns (session_id, turn_id, ordinal, size, body) "
         "VALUES (?1, ?2, (SELECT COALESCE(MAX(ordinal), 0) + 1 FROM turns WHERE session_id = ?1), ?3, ?4) "
@@ -24,7 +22,6 @@ def put_turn(db: sqlite3.Connection, session_id: str, turn_id: str, body: bytes)
         "DELETE FROM turns WHERE session_id = ?1 AND ordinal <= (SELECT MAX(ordinal) FROM turns WHERE session_id = ?1) - ?2",
         (session_id, MAX_TURNS_PER_SESSION),
     )
-    return True
 
 
 def delete_sessions(db: sqlite3.Connection, session_ids: Sequence[str]) -> None:
@@ -45,7 +42,11 @@ def sessions_beyond(db: sqlite3.Connection, max_sessions: int, running: Sequence
 
 
 def delete_turns_beyond(db: sqlite3.Connection, max_bytes: int, running: Sequence[str]) -> None:
-    """Remove all turns of the least recently used sessions until the rest is small enough; the last used one is kept."""
+    """Remove all turns of the least recently used sessions until the rest is small enough; the last used one is kept.
+
+    Turns whose session has no record (deleted by another sidecar meanwhile, or never saved) go first.
+    """
+    db.execute("DELETE FROM turns WHERE session_id NOT IN (SELECT session_id FROM sessions)")
     excess = int(db.execute("SELECT COALESCE(SUM(size), 0) FROM turns").fetchone()[0]) - max_bytes
     rows = db.execute(
         "SELECT s.session_id, s.owner, SUM(t.size) FROM sessions s JOIN turns t USING (session_id) "

@@ -140,22 +140,25 @@ class SessionStore:
     # --- turns ------------------------------------------------------------------------------------------------------
 
     def save_turn(self, session_id: str, turn: Turn) -> bool:
-        """Store one turn (``{"turnId", ...}``), or replace it in its place. False: no such session, or the turn is too large."""
+        """Store one turn (``{"turnId", ...}``), or replace it in its place; its record may follow. False: the turn is too large."""
         turn_id, body = str(turn.get("turnId", "")), pack_turn(turn)
         if len(body) > MAX_TURN_BYTES:
             return False
-        return self.database.write(lambda db: put_turn(db, session_id, turn_id, body))
+        self.database.write(lambda db: put_turn(db, session_id, turn_id, body))
+        return True
 
     def replace_turns(self, session_id: str, turns: Sequence[Turn]) -> bool:
-        """Store ``turns`` in place of all that is stored: the agent replayed the session. False: no such session."""
+        """Store ``turns`` in place of all that is stored: the agent replayed the session. False: some are too large, left out."""
         bodies = [(str(turn.get("turnId", "")), pack_turn(turn)) for turn in turns[-MAX_TURNS_PER_SESSION:]]
+        kept = [(turn_id, body) for turn_id, body in bodies if len(body) <= MAX_TURN_BYTES]
 
-        def operation(db: sqlite3.Connection) -> bool:
+        def operation(db: sqlite3.Connection) -> None:
             db.execute("DELETE FROM turns WHERE session_id = ?", (session_id,))
-            kept = [put_turn(db, session_id, turn_id, body) for turn_id, body in bodies if len(body) <= MAX_TURN_BYTES]
-            return all(kept)
+            for turn_id, body in kept:
+                put_turn(db, session_id, turn_id, body)
 
-        return self.database.write(operation)
+        self.database.write(operation)
+        return len(kept) == len(bodies)
 
     def turns(self, session_id: str, *, limit: int = 50, before: str | None = None) -> History:
         """Return the last ``limit`` turns, or those before the turn ``before``. A turn that cannot be read is left out."""

@@ -141,12 +141,21 @@ def test_a_replayed_history_takes_the_place_of_the_stored_one(store: SessionStor
     assert [found["turnId"] for found in store.turns("s-1").turns] == ["new-1", "new-2"]
 
 
-def test_turns_of_an_unknown_session_or_beyond_the_size_bound_are_refused(store: SessionStore) -> None:
-    assert not store.save_turn("no such session", turn("t-1"))
-    assert not store.replace_turns("no such session", [turn("t-1")])
+def test_turns_may_come_before_their_record_and_go_when_it_never_came(store: SessionStore) -> None:
+    assert store.save_turn("s-1", turn("t-1"))
+    assert store.save_turn("never", turn("t-1"))
     store.save(RECORD)
-    assert not store.save_turn("s-1", turn("t-1", os.urandom(MAX_TURN_BYTES).hex()))
+    store.prune()
+    assert store.turns("s-1").turns == [turn("t-1")]
+    assert store.turns("never").turns == []
+
+
+def test_a_turn_beyond_the_size_bound_is_refused_and_the_others_are_kept(store: SessionStore) -> None:
+    huge = turn("t-1", os.urandom(MAX_TURN_BYTES).hex())
+    assert not store.save_turn("s-1", huge)
     assert store.turns("s-1").turns == []
+    assert not store.replace_turns("s-1", [huge, turn("t-2")])
+    assert store.turns("s-1").turns == [turn("t-2")]
 
 
 def test_a_damaged_turn_is_left_out_and_the_others_are_shown(store: SessionStore, tmp_path: Path) -> None:
