@@ -140,7 +140,7 @@ class SessionStore:
     # --- turns ------------------------------------------------------------------------------------------------------
 
     def save_turn(self, session_id: str, turn: Turn) -> bool:
-        """Store one turn (``{"turnId", ...}``), or replace it in its place; its record may follow. False: the turn is too large."""
+        """Store one turn (``{"turnId", ...}``), or replace it in its place; its record may follow. False: too large."""
         turn_id, body = str(turn.get("turnId", "")), pack_turn(turn)
         if len(body) > MAX_TURN_BYTES:
             return False
