@@ -77,8 +77,8 @@ def test_run_takes_every_flag_of_the_contract() -> None:
     )  # fmt: skip
     assert options == RunOptions(
         prompt="do it", common=CommonOptions("conf"), agent="a", connection="c", tags=("t", "u"), cwd="/d", session="s",
-        mode="m", model="o", effort="e", contexts=("file:x", "y"), output="json", strict=True, permission="allow-once", timeout=2.5,
-        record="r", forwards=("f",),
+        mode="m", model="o", effort="e", contexts=("file:x", "y"), output="json", strict=True, permission="allow-once",
+        timeout=2.5, record="r", forwards=("f",),
     )  # fmt: skip
 
 
