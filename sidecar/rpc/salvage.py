@@ -70,6 +70,8 @@ def _leading_members(head: bytes) -> Iterator[tuple[str, Any]]:
         if depth < 1:
             return
         before = token
+    if key is not None:
+        yield _scalar(key), _NESTED  # its value is longer than what was kept
 
 
 def _trailing_members(tail: bytes) -> Iterator[tuple[str, Any]]:

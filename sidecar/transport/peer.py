@@ -67,6 +67,11 @@ class Peer:
         """Why nothing more comes or goes, or None while it does."""
         return self._closed
 
+    @property
+    def queued_bytes(self) -> int:
+        """How many bytes wait for the peer to read."""
+        return self._stream.queued_bytes
+
     async def run(self) -> None:
         """Read until the end of the stream. Then, or when cancelled, pending requests fail and ``on_closed`` is called once."""
         reason = f"the sidecar closed the connection to {self.name}"

@@ -167,7 +167,8 @@ class MemoryStream:
             line = self._outbox.begin()
             if line is None:
                 return
-            other._deliver(line)  # noqa: SLF001 - as above
+            if line:  # nothing would read as the end of the stream
+                other._deliver(line)  # noqa: SLF001 - as above
 
     def _deliver(self, data: bytes) -> None:
         self._incoming.append(data)
