@@ -296,44 +296,71 @@ def _fields(cls: type[Wire]) -> list["attrs.Attribute[Any]"]:
     return [field for field in attrs.fields(cls) if field.name != "extra"]
 
 
+@attrs.frozen
+class _Slot:
+    """How one key is read: values whose type is in ``plain`` (None: any value) are taken as they are, others go to ``read``."""
+
+    attribute: str
+    plain: frozenset[type] | None
+    read: _Read
+    required: bool
+
+
+def _slot(made: "Converter", field: "attrs.Attribute[Any]") -> _Slot:
+    return _Slot(field.name, _plain_types(field.type), made.get_structure_hook(field.type), field.default is attrs.NOTHING)
+
+
+def _plain_types(kind: Any) -> frozenset[type] | None:
+    if kind is Any:
+        return None
+    found: set[type] = set()
+    for member in typing.get_args(kind) if _is_union(kind) else (kind,):
+        if member in {str, bool, int, types.NoneType}:
+            found.add(member)
+        elif _is_mapping(member):
+            found.add(dict)
+    return frozenset(found)
+
+
 class _ObjectReader:
-    """Reads one wire class; an attribute is (name, reader, required) by key."""
+    """Reads one wire class. This is the general path of every update, so the usual value costs one look-up."""
 
     def __init__(self, made: "Converter", cls: type[Wire]) -> None:
         self._cls = cls
         self._tag = cls.TAG or (None, None)
-        self._slots = {
-            _key_of(field): (field.name, made.get_structure_hook(field.type), field.default is attrs.NOTHING)
-            for field in _fields(cls)
-        }
-        self._needed = {attribute: key for key, (attribute, _, required) in self._slots.items() if required}
+        self._slots = {_key_of(field): _slot(made, field) for field in _fields(cls)}
+        self._quick = {key: (slot.attribute, slot.plain) for key, slot in self._slots.items()}
+        self._needed = frozenset(slot.attribute for slot in self._slots.values() if slot.required)
 
     def __call__(self, value: Any, _: Any) -> Wire:
-        if not isinstance(value, dict):
+        if type(value) is not dict:
             raise BadShape(f"{self._cls.__name__} must be an object")
         found: dict[str, Any] = {}
         extra: dict[str, Any] = {}
+        quick = self._quick
         for key, item in cast("dict[str, Any]", value).items():
-            slot = self._slots.get(key)
-            if slot is not None:
-                self._read_member(key, slot, item, found, extra)
+            known = quick.get(key)
+            if known is not None:
+                attribute, plain = known
+                if plain is None or type(item) in plain:
+                    found[attribute] = item
+                else:
+                    self._read_member(key, item, found, extra)
             elif (key, item) != self._tag:
                 extra[key] = item
-        if not self._needed.keys() <= found.keys():
-            missing = [key for attribute, key in self._needed.items() if attribute not in found]
+        if not self._needed <= found.keys():
+            missing = [key for key, slot in self._slots.items() if slot.required and slot.attribute not in found]
             raise BadShape(f"{self._cls.__name__}.{missing[0]} is missing")
         if extra:
             found["extra"] = extra
         return self._cls(**found)
 
-    def _read_member(
-        self, key: str, slot: tuple[str, _Read, bool], item: Any, found: dict[str, Any], extra: dict[str, Any]
-    ) -> None:
-        attribute, read, required = slot
+    def _read_member(self, key: str, item: Any, found: dict[str, Any], extra: dict[str, Any]) -> None:
+        slot = self._slots[key]
         try:
-            found[attribute] = read(item, None)
+            found[slot.attribute] = slot.read(item, None)
         except BadShape as error:
-            if required:
+            if slot.required:
                 raise BadShape(f"{self._cls.__name__}.{key} {error}") from None
             extra[key] = item
 

@@ -50,17 +50,21 @@ INFO_KINDS: Final = frozenset(
 """``_meta.kiro.kind`` of a ``session_info_update`` (captures, frame orders)."""
 
 
+_EMPTY: Final[Json] = {}
+
+
 def kiro_meta(carrier: Any) -> JsonObject:
     """Return ``carrier["_meta"]["kiro"]``, or an empty object."""
-    return inner_object(inner_object(carrier, "_meta"), "kiro")
+    meta = inner_object(carrier, "_meta")
+    return inner_object(meta, "kiro") if meta else _EMPTY
 
 
 def inner_object(carrier: Any, key: str) -> JsonObject:
     """Return ``carrier[key]`` when both are objects, else an empty object."""
-    if not isinstance(carrier, Mapping):
-        return {}
-    found = cast("JsonObject", carrier).get(key)
-    return cast("JsonObject", found) if isinstance(found, Mapping) else {}
+    if not isinstance(carrier, dict):
+        return _EMPTY
+    found = cast("Json", carrier).get(key)
+    return cast("Json", found) if isinstance(found, dict) else _EMPTY
 
 
 @attrs.frozen

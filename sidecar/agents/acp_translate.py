@@ -44,6 +44,7 @@ __all__ = [
 
 Raw: TypeAlias = JsonObject | None
 _W = TypeVar("_W", bound=Wire)
+_Read: TypeAlias = Callable[[Any, Any], Any]
 _Translate: TypeAlias = Callable[[Any, JsonObject, Raw], list[SessionEvent] | None]
 """Read class, update as received, raw to attach; None when the update makes no sense after all."""
 
@@ -51,11 +52,13 @@ _Translate: TypeAlias = Callable[[Any, JsonObject, Raw], list[SessionEvent] | No
 def translate_update(update: Mapping[str, Any], *, keep_raw: bool = False) -> list[SessionEvent]:
     """Return what one ``update`` of ``session/update`` means; ``keep_raw`` attaches it to the first event as received."""
     kind = update.get("sessionUpdate")
-    row = _TABLE.get(kind) if isinstance(kind, str) else None
+    row = _readers().get(kind) if isinstance(kind, str) else None
     if row is not None:
-        cls, translate = row
-        found = _structure(update, cls)
-        events = translate(found, update, update if keep_raw else None) if found is not None else None
+        read, translate = row
+        try:
+            events = translate(read(update, None), update, update if keep_raw else None)
+        except BadShape:
+            events = None
         if events is not None:
             return events
     return [UnknownUpdate(kind if isinstance(kind, str) else "", update)]
@@ -79,9 +82,10 @@ def translate_session_reply(result: Any) -> list[SessionEvent]:
 def tool_fields(found: u.ToolCallFields) -> dict[str, Any]:
     """Return the fields of a tool call that the message carries, as ``ToolCallChanged.fields``; null changes nothing."""
     fields: dict[str, Any] = {}
-    for name in ("title", "name", "kind", "status"):
-        if isinstance(value := getattr(found, name), str):
-            fields[name] = value
+    _put_text(fields, "title", found.title)
+    _put_text(fields, "name", found.name)
+    _put_text(fields, "kind", found.kind)
+    _put_text(fields, "status", found.status)
     if isinstance(found.content, tuple):
         fields["content"] = list(found.content)
     if isinstance(found.locations, tuple):
@@ -90,25 +94,35 @@ def tool_fields(found: u.ToolCallFields) -> dict[str, Any]:
         fields["raw_input"] = found.raw_input
     if found.raw_output is not ABSENT and found.raw_output is not None:
         fields["raw_output"] = found.raw_output
-    kiro = inner_object(_meta(found), "kiro")
-    if kiro:
-        if "name" not in fields and isinstance(tool := kiro.get("toolId"), str):
-            fields["name"] = tool
-        if (reason := failure_reason(kiro)) is not None:
-            fields["failure_reason"] = reason
+    if found.meta and (kiro := inner_object(found.meta, "kiro")):
+        _put_kiro(fields, kiro)
     return fields
+
+
+def _put_text(fields: dict[str, Any], name: str, value: str | Absent | None) -> None:
+    if isinstance(value, str):
+        fields[name] = value
+
+
+def _put_kiro(fields: dict[str, Any], kiro: JsonObject) -> None:
+    if "name" not in fields and isinstance(tool := kiro.get("toolId"), str):
+        fields["name"] = tool
+    if (reason := failure_reason(kiro)) is not None:
+        fields["failure_reason"] = reason
 
 
 def _structure(value: Any, cls: type[_W]) -> _W | None:
     try:
-        return cast("_W", _reader(cls)(value, cls))
+        return converter().structure(value, cls)
     except BadShape:
         return None
 
 
 @functools.cache
-def _reader(cls: type[Wire]) -> Callable[[Any, Any], Any]:
-    return converter().get_structure_hook(cls)
+def _readers() -> Mapping[str, tuple[_Read, _Translate]]:
+    """Return reader and translator by kind, the readers looked up once."""
+    made = converter()
+    return {kind: (made.get_structure_hook(cls), translate) for kind, (cls, translate) in _TABLE.items()}
 
 
 def _objects(items: Sequence[Any]) -> list[JsonObject]:
@@ -116,7 +130,7 @@ def _objects(items: Sequence[Any]) -> list[JsonObject]:
 
 
 def _meta(found: Wire) -> JsonObject | None:
-    return found.meta if isinstance(found.meta, Mapping) else None
+    return None if found.meta is ABSENT else found.meta
 
 
 def _text(value: str | Absent | None) -> str | None:
