@@ -18,10 +18,11 @@ MAX_PATTERN_CHARS: Final = 4096
 
 NOT_SHELL: Final = ("fs", "file", "read", "write", "edit", "search", "web", "net", "url", "fetch", "mcp")
 _INTERPRETERS: Final = """
-    ash awk bash bun bunx bundle busybox cargo cmake cmd cmd.exe composer csh dash deno docker doas dotnet emacs env expect
-    find fish gawk gdb git go gradle gradlew groovy java just ksh lua make mvn mvnw nice node nodejs nohup npm npx nvim parallel perl
-    php pip pip3 pipx pnpm podman poetry powershell powershell.exe pwsh py python python2 python3 rake rsync ruby screen sed setsid sh ssh
-    stdbuf strace sudo su tcsh time timeout tmux tsx ts-node uv uvx vi vim wget watch wsl xargs yarn zsh
+    ash awk bash bun bunx bundle busybox cargo cmake cmd cmd.exe composer csh dash deno docker doas dotnet emacs env
+    expect find fish gawk gdb git go gradle gradlew groovy java just ksh lua make mvn mvnw nice node nodejs nohup npm
+    npx nvim parallel perl php pip pip3 pipx pnpm podman poetry powershell powershell.exe pwsh py python python2 python3
+    rake rsync ruby screen sed setsid sh ssh stdbuf strace sudo su tcsh time timeout tmux tsx ts-node uv uvx vi vim wget
+    watch wsl xargs yarn zsh
 """
 INTERPRETERS: Final = frozenset(_INTERPRETERS.split())
 _SHELL_WORDS: Final = """

@@ -18,7 +18,7 @@ from sidecar.session.neutral import is_plain, neutralise
 MAX_PATTERN_TEXT: Final = 1000
 MAX_QUANTIFIERS: Final = 2
 
-_WORDS: Final = re.compile(r"[a-z]+|[A-Z][a-z]*|[A-Z]+(?![a-z])")
+_WORDS: Final = re.compile(r"[A-Z]+(?![a-z])|[A-Z]?[a-z]+")
 _REFUSED_NAMES: Final = """
     password passwd passphrase passcode pwd secret secrets credential credentials apikey otp cvv cvc pin mnemonic
 """
@@ -47,14 +47,21 @@ def required_of(schema: JsonObject) -> list[str]:
     """Return the names that must be given, as far as they are properties."""
     names = schema.get("required")
     known = properties_of(schema)
-    return [name for name in cast("list[Any]", names) if name in known] if isinstance(names, list) else []
+    return (
+        [name for name in cast("list[Any]", names) if isinstance(name, str) and name in known] if isinstance(names, list) else []
+    )
+
+
+def _word(prop: JsonObject, key: str) -> str:
+    value = prop.get(key)
+    return value if isinstance(value, str) else ""
 
 
 def asks_for_secret(name: str, prop: JsonObject) -> bool:
     """Return whether a text field is for a password, token or key, by its name, title or format."""
     if prop.get("type", "string") != "string" or choices_of(prop) is not None:
         return False
-    if prop.get("format") in _SECRET_FORMATS or prop.get("writeOnly") is True:
+    if _word(prop, "format") in _SECRET_FORMATS or prop.get("writeOnly") is True:
         return True
     return any(_names_secret(text) for text in (name, prop.get("title")) if isinstance(text, str))
 
@@ -102,7 +109,7 @@ def _check_value(name: str, prop: JsonObject, value: Any) -> Any:
         raise EditorFault(
             f'the field "{shown}" asks for a secret; secrets are never typed into a form: leave it empty or decline'
         )
-    check = _CHECKS.get(prop.get("type", ""))
+    check = _CHECKS.get(_word(prop, "type"))
     if check is None:
         raise EditorFault(f'the field "{shown}" has a type that cannot be answered here; leave it empty, decline or cancel')
     return check(shown, prop, value)
@@ -241,7 +248,7 @@ def _property_json(name: str, prop: JsonObject) -> dict[str, Any]:
     if asks_for_secret(name, prop):
         shown["secret"] = True
         shown.pop("default", None)
-    if prop.get("type", "") not in _CHECKS:
+    if _word(prop, "type") not in _CHECKS:
         shown["answerable"] = False
     return shown
 

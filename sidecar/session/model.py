@@ -19,6 +19,7 @@ from sidecar.session.events import (
     NoticeAdded,
     SessionEvent,
     TurnEnded,
+    TurnStarted,
 )
 from sidecar.session.load_window import LoadWindow
 from sidecar.session.reducer import Reducer
@@ -91,6 +92,8 @@ class SessionState:
             return self._shown
         if isinstance(event, (TurnEnded, CancelRequested)) and event.turn_id not in building.conversation.turn_index:
             return self._shown
+        if isinstance(event, TurnStarted) and event.turn_id in self.conversation.turn_index:
+            return self._shown  # known already: nothing to begin
         return building
 
     # --- load -------------------------------------------------------------------------------------------------------

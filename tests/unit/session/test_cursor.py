@@ -149,7 +149,7 @@ def _drain(cursor: Cursor, size: int = 500) -> list[dict[str, Any]]:
     return changes
 
 
-@settings(max_examples=400, deadline=None)
+@settings(max_examples=200, deadline=None)
 @given(STEPS)
 def test_changes_applied_to_a_snapshot_equal_a_fresh_snapshot(steps: Sequence[Any]) -> None:
     state, readers = _run(steps)
@@ -159,7 +159,7 @@ def test_changes_applied_to_a_snapshot_equal_a_fresh_snapshot(steps: Sequence[An
         assert not cursor.take(1000)
 
 
-@settings(max_examples=150, deadline=None)
+@settings(max_examples=50, deadline=None)
 @given(STEPS)
 def test_everything_given_to_a_reader_is_json(steps: Sequence[Any]) -> None:
     state, readers = _run(steps)
@@ -180,7 +180,7 @@ LIVE = st.lists(
 )
 
 
-@settings(max_examples=300, deadline=None)
+@settings(max_examples=100, deadline=None)
 @given(LIVE)
 def test_a_change_of_a_tool_call_or_plan_never_overtakes_text_that_came_before_it(steps: Sequence[tuple[str, Any, Any]]) -> None:
     state = SessionState()
