@@ -50,7 +50,7 @@ class DemoAgent:
             "session/list": self._sessions.list,
             "session/close": self._close,
             "session/delete": self._delete,
-            "session/fork": self._fork,
+            "session/fork": self._sessions.fork,
             "session/set_mode": self._sessions.set_mode,
             "session/set_config_option": self._sessions.set_option,
             "_session/steer": self._steer,
@@ -168,9 +168,6 @@ class DemoAgent:
         self._stop_turn(params)
         return self._sessions.delete(params)
 
-    def _fork(self, params: Any) -> Json:
-        return self._sessions.fork(params)
-
     def _compact(self, params: Any) -> Json:
         if text_of(params, "sessionId") in self._turns:
             return {"success": False, "message": "a turn is running"}
@@ -189,22 +186,13 @@ class DemoAgent:
         turn = self._turns.get(session.session_id)
         if turn is None:
             return {"queued": False, "dropped": "epoch_changed"}
-        turn.steers.append((message_id, message))
-        self._link.info(session.session_id, "steering_queued", messageId=message_id, content=message)
+        turn.steer(message_id, message)
         return {"queued": True, "messageId": message_id}
 
     def _clear_steers(self, params: Any) -> Json:
         session = self._sessions.get(params)
         turn = self._turns.get(session.session_id)
-        ids = self._drop_steers(turn) if turn is not None else []
-        return {"cleared": True, "messageIds": ids}
-
-    def _drop_steers(self, turn: Turn) -> list[str]:
-        ids = [message_id for message_id, _ in turn.steers]
-        turn.steers.clear()
-        if ids:
-            self._link.info(turn.session.session_id, "steering_cleared", messageIds=ids)
-        return ids
+        return {"cleared": True, "messageIds": turn.drop_steers() if turn is not None else []}
 
     def _reset_server(self, params: Any) -> Json:
         problem = self._servers.check_reset(params)
@@ -273,7 +261,7 @@ class DemoAgent:
         """Send the end in Kiro V3's order; the reply follows, and only it ends the prompt."""
         session_id = turn.session.session_id
         turn.close_tools("cancelled" if status == "cancelled" else "error")
-        self._drop_steers(turn)
+        turn.drop_steers()
         usage = {"unit": "credit", "unitPlural": "credits", "usage": 0, "usedTools": turn.tools_used}
         summary = {"promptTurnSummaries": [usage], "elapsedTime": round(seconds * 1000), "status": status, "requestIds": []}
         self._link.info(session_id, "turn_completion", **summary)

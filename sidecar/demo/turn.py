@@ -86,6 +86,19 @@ class Turn:
             if self.steers and SENTENCE_END.search(word):
                 await self.take_steers()
 
+    def steer(self, message_id: str, text: str) -> None:
+        """Queue what the user typed during the turn."""
+        self.steers.append((message_id, text))
+        self.link.info(self.session.session_id, "steering_queued", messageId=message_id, content=text)
+
+    def drop_steers(self) -> list[str]:
+        """Forget what was queued and not taken up, and return its ids."""
+        ids = [message_id for message_id, _ in self.steers]
+        self.steers.clear()
+        if ids:
+            self.link.info(self.session.session_id, "steering_cleared", messageIds=ids)
+        return ids
+
     async def take_steers(self) -> None:
         """Take up what the user typed during the turn."""
         while self.steers:

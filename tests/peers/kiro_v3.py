@@ -9,8 +9,10 @@ import json
 import os
 import sys
 from collections.abc import Generator
+from functools import partial
 from typing import Any, NamedTuple
 
+from tests.peers.kiro_private import USAGE, clear_steers, history, reset_server, steer
 from tests.peers.kiro_turns import play_turn
 from tests.peers.scripted import Handler, Message, Script, ScriptedAgent, Signal, Wait, member, serve_process
 
@@ -29,7 +31,6 @@ CAPTURED_METHODS = (
 KNOWN_METHODS = ("_kiro/mcp/resetServer", "_session/steer", "_session/steer/clear", "_kiro/account/getUsage")
 V2_FLAGS = ("--agent", "--model", "--effort", "--trust-all-tools", "--trust-tools")
 STALE_URL = "https://stale.example/authorize?state=old"
-USAGE: Message = {"success": True, "message": "", "data": {"planName": "Pro", "usageBreakdowns": []}}
 
 
 class KiroOptions(NamedTuple):
@@ -101,13 +102,13 @@ class KiroV3(ScriptedAgent):
             "$/cancel_request": lambda _: None,
         }
         private: dict[str, Handler] = {
-            "_session/steer": self._steer,
-            "_session/steer/clear": self._clear_steers,
-            "_kiro/mcp/resetServer": self._reset_server,
+            "_session/steer": partial(steer, self),
+            "_session/steer/clear": partial(clear_steers, self),
+            "_kiro/mcp/resetServer": partial(reset_server, self),
             "_kiro/account/getUsage": lambda request: self.reply(request, USAGE),
             "_kiro/session/compact": lambda request: self.reply(request, {"success": True}),
             "_kiro/session/export": lambda request: self.reply(request, {"success": True, "filePath": "/tmp/export.zip"}),
-            "_kiro/session/history": self._history,
+            "_kiro/session/history": partial(history, self),
             "_kiro/session/context": lambda request: self.reply(request, {"success": True, "files": []}),
         }
         self.handlers |= {method: handler for method, handler in private.items() if method in self.options.works}
@@ -297,41 +298,6 @@ class KiroV3(ScriptedAgent):
         elif session_id in self.cancelled:
             self.failures.append(f"session/cancel came twice for one turn of {session_id}")
         self.cancelled.add(str(session_id))
-
-    def _steer(self, request: Message) -> None:
-        params = request["params"]
-        session_id = params["sessionId"]
-        if self.options.steer == "dropped" or session_id not in self.running:
-            self.reply(request, {"queued": False, "dropped": "epoch_changed"})
-            return
-        message_id = params.get("messageId") or self.new_id("steer")
-        self.steers.setdefault(session_id, []).append((message_id, params["message"]))
-        self.info(session_id, "steering_queued", messageId=message_id, content=params["message"])
-        self.reply(request, {"queued": True, "messageId": message_id})
-
-    def _clear_steers(self, request: Message) -> None:
-        session_id = request["params"]["sessionId"]
-        ids = [message_id for message_id, _ in self.steers.pop(session_id, [])]
-        self.info(session_id, "steering_cleared", messageIds=ids)
-        self.reply(request, {"cleared": True, "messageIds": ids})
-
-    def _reset_server(self, request: Message) -> Script:
-        """Answer, ask the client to open the fresh URL, and send a new snapshot."""
-        name = member(request, "params", "serverName")
-        if name != "docs":
-            self.reply(request, {"success": False, "message": f"no server {name}"})
-            return
-        self.reply(request, {"success": True})
-        if member(request, "params", "startOAuth") is not True:
-            return
-        opened = yield self.ask("_kiro/openExternalUrl", {"url": self.options.url})
-        self.signed_in = member(opened, "result", "success") is True
-        for session_id in self.folders:
-            self.send_servers(session_id)
-
-    def _history(self, request: Message) -> None:
-        older = {"sessionUpdate": "agent_message_chunk", "content": _text("much older"), "messageId": "a-oldest"}
-        self.reply(request, {"updates": [older], "hasMore": False, "oldestLoadedMessageId": "a-oldest"})
 
     def _refuse(self, request: Message) -> None:
         """Refuse what is not known as the real agent does."""
