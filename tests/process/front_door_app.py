@@ -181,10 +181,11 @@ class TinyApp:
         if progress.shown:
             progress.report("step 2", 40)
             await stopped.wait()
+        shown = progress.shown
         progress.end("stopped")
         progress.end("twice")
         progress.report("too late")
-        return {"shown": progress.shown, "stopped": stopped.is_set()}
+        return {"shown": shown, "stopped": stopped.is_set()}
 
     async def cancelled_inside(self, params: dict[str, Any]) -> Any:
         task = asyncio.ensure_future(anyio.sleep(30))

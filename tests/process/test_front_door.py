@@ -16,7 +16,6 @@ pytestmark = pytest.mark.process
 
 REPOSITORY = Path(__file__).resolve().parents[2]
 PLUGIN = {"experimental": {"sidecar": {"protocol": 1, "client": "test/1", "changes": True, "questions": True, "commands": True}}}
-MESSAGES = {"window": {"showMessage": {"messageActionItem": {}}}}
 PROGRESS = {"window": {"workDoneProgress": True}}
 HOVER = {"textDocument": {"uri": "file:///a.py"}, "position": {"line": 0, "character": 0}}
 
@@ -34,10 +33,49 @@ def fresh() -> Iterator[LspClient]:
 
 @pytest.fixture
 def editor() -> Iterator[LspClient]:
-    """A server initialized by an editor with plain LSP."""
+    """A server of one test alone, initialized by an editor with plain LSP."""
     with start() as client:
         client.initialize()
         yield client
+
+
+class Shared:
+    """One initialized server for the tests that leave no trace in it; checked after each, replaced when one failed."""
+
+    def __init__(self) -> None:
+        self.client: LspClient | None = None
+
+    def get(self) -> LspClient:
+        if self.client is None:
+            self.client = start()
+            self.client.initialize()
+        return self.client
+
+    def close(self) -> None:
+        if self.client is not None:
+            client, self.client = self.client, None
+            with client:
+                pass
+
+
+@pytest.fixture(scope="module")
+def shared() -> Iterator[Shared]:
+    holder = Shared()
+    yield holder
+    holder.close()
+
+
+@pytest.fixture
+def plain(shared: Shared) -> Iterator[LspClient]:
+    """The shared server."""
+    client = shared.get()
+    try:
+        yield client
+        client.check()
+    except BaseException:
+        shared.client = None
+        client.kill()
+        raise
 
 
 # the two doors of an operation
@@ -51,39 +89,39 @@ def editor() -> Iterator[LspClient]:
         ("sidecar/echo", {"text": "\u2028 é \U0001f600 \ud83d"}),
     ],
 )
-def test_an_operation_gets_its_params_as_they_were_sent(editor: LspClient, method: str, params: dict[str, Any]) -> None:
-    assert editor.result(method, params) == {"echo": params}
+def test_an_operation_gets_its_params_as_they_were_sent(plain: LspClient, method: str, params: dict[str, Any]) -> None:
+    assert plain.result(method, params) == {"echo": params}
 
 
-def test_an_operation_without_params_or_with_null_gets_an_empty_object(editor: LspClient) -> None:
-    assert editor.result("sidecar/echo") == {"echo": {}}
-    assert editor.result("sidecar/echo", None) == {"echo": {}}
+def test_an_operation_without_params_or_with_null_gets_an_empty_object(plain: LspClient) -> None:
+    assert plain.result("sidecar/echo") == {"echo": {}}
+    assert plain.result("sidecar/echo", None) == {"echo": {}}
 
 
 @pytest.mark.parametrize("arguments", [None, [], [None], [{}]])
-def test_a_command_may_come_without_an_argument(editor: LspClient, arguments: object) -> None:
-    assert editor.result("workspace/executeCommand", {"command": "sidecar.echo", "arguments": arguments}) == {"echo": {}}
-    assert editor.result("workspace/executeCommand", {"command": "sidecar.deep.name.echo"}) == {"echo": {}}
+def test_a_command_may_come_without_an_argument(plain: LspClient, arguments: object) -> None:
+    assert plain.result("workspace/executeCommand", {"command": "sidecar.echo", "arguments": arguments}) == {"echo": {}}
+    assert plain.result("workspace/executeCommand", {"command": "sidecar.deep.name.echo"}) == {"echo": {}}
 
 
-def test_a_command_takes_one_object(editor: LspClient) -> None:
+def test_a_command_takes_one_object(plain: LspClient) -> None:
     argument = {"q": 1, "x": {"jsonrpc": "2.0"}}
-    assert editor.result("workspace/executeCommand", {"command": "sidecar.echo", "arguments": [argument]}) == {"echo": argument}
+    assert plain.result("workspace/executeCommand", {"command": "sidecar.echo", "arguments": [argument]}) == {"echo": argument}
 
 
 @pytest.mark.parametrize(
     ("arguments", "fix"),
-    [([{}, 2], "2 arguments"), ([1], "one JSON object"), ([[]], "one JSON object"), ("x", "one JSON object")],
+    [([{"a": 1}, 2], "2 arguments"), ([1], "one JSON object"), ([[1]], "one JSON object"), ("x", "one JSON object")],
 )
-def test_a_command_with_other_arguments_is_told_how_to_give_them(editor: LspClient, arguments: object, fix: str) -> None:
-    error = editor.error("workspace/executeCommand", {"command": "sidecar.echo", "arguments": arguments})
+def test_a_command_with_other_arguments_is_told_how_to_give_them(plain: LspClient, arguments: object, fix: str) -> None:
+    error = plain.error("workspace/executeCommand", {"command": "sidecar.echo", "arguments": arguments})
     assert error["code"] == -32602
     assert fix in error["message"]
 
 
 @pytest.mark.parametrize("params", [[1], "text", 7, True])
-def test_an_operation_with_params_that_are_no_object_is_refused(editor: LspClient, params: object) -> None:
-    error = editor.error("sidecar/echo", params)
+def test_an_operation_with_params_that_are_no_object_is_refused(plain: LspClient, params: object) -> None:
+    error = plain.error("sidecar/echo", params)
     assert error["code"] == -32602
     assert "one JSON object" in error["message"]
 
@@ -104,25 +142,25 @@ def test_an_operation_with_params_that_are_no_object_is_refused(editor: LspClien
         ("initialize", {"processId": None, "rootUri": None, "capabilities": {}}, -32600),
     ],
 )
-def test_what_nobody_answers_is_refused_with_a_sentence(editor: LspClient, method: str, params: object, code: int) -> None:
-    error = editor.error(method, params)
+def test_what_nobody_answers_is_refused_with_a_sentence(plain: LspClient, method: str, params: object, code: int) -> None:
+    error = plain.error(method, params)
     assert error["code"] == code
     assert len(error["message"]) > 15
     assert error["message"].isprintable()
 
 
 @pytest.mark.parametrize("kind", sorted(ERRORS))
-def test_each_kind_of_error_becomes_its_own_code_and_a_foreign_one_says_nothing_of_its_text(editor: LspClient, kind: str) -> None:
-    error = editor.error("sidecar/fail", {"kind": kind})
+def test_each_kind_of_error_becomes_its_own_code_and_a_foreign_one_says_nothing_of_its_text(plain: LspClient, kind: str) -> None:
+    error = plain.error("sidecar/fail", {"kind": kind})
     codes = {"editor": -32602, "config": -32602, "agent": -32005, "refused": -32003, "unavailable": -32004, "group": -32003}
     assert error["code"] == codes.get(kind, -32603)
     assert "sk-secret" not in str(error)
     assert error.get("data") == ({"why": 1} if kind == "agent" else None)
 
 
-def test_a_result_that_is_no_json_is_an_error_and_the_next_call_works(editor: LspClient) -> None:
-    assert editor.error("sidecar/unwritable")["code"] == -32603
-    assert editor.result("sidecar/echo") == {"echo": {}}
+def test_a_result_that_is_no_json_is_an_error_and_the_next_call_works(plain: LspClient) -> None:
+    assert plain.error("sidecar/unwritable")["code"] == -32603
+    assert plain.result("sidecar/echo") == {"echo": {}}
 
 
 def test_a_slow_command_is_answered_within_a_second_and_its_result_follows() -> None:
@@ -135,16 +173,16 @@ def test_a_slow_command_is_answered_within_a_second_and_its_result_follows() -> 
         assert client.told("sidecar/operation/finished") == {"operation": "nap", "result": {"rested": True}}
 
 
-def test_a_quick_command_is_answered_with_its_result_and_nothing_follows(editor: LspClient) -> None:
-    assert editor.result("workspace/executeCommand", {"command": "sidecar.nap", "arguments": [{"seconds": 0.01}]}) == {
+def test_a_quick_command_is_answered_with_its_result_and_nothing_follows(plain: LspClient) -> None:
+    assert plain.result("workspace/executeCommand", {"command": "sidecar.nap", "arguments": [{"seconds": 0.01}]}) == {
         "rested": True
     }
-    editor.result("sidecar/nap", {"seconds": COMMAND_ANSWER_SECONDS + 0.1})
-    assert editor.unread() == []
+    plain.result("sidecar/nap", {"seconds": COMMAND_ANSWER_SECONDS + 0.1})
+    assert plain.unread() == []
 
 
-def test_a_slow_request_waits_for_its_result(editor: LspClient) -> None:
-    assert editor.result("sidecar/nap", {"seconds": COMMAND_ANSWER_SECONDS + 0.2}) == {"rested": True}
+def test_a_slow_request_waits_for_its_result(plain: LspClient) -> None:
+    assert plain.result("sidecar/nap", {"seconds": COMMAND_ANSWER_SECONDS + 0.2}) == {"rested": True}
 
 
 def test_a_command_that_fails_late_is_told_to_a_plugin_once() -> None:
@@ -192,65 +230,65 @@ def test_a_withdrawn_request_is_answered_once_as_cancelled(editor: LspClient) ->
     assert editor.result("sidecar/told")["told"] == ["sleep ended"]
 
 
-def test_a_withdrawn_feature_request_is_answered_once_as_cancelled(editor: LspClient) -> None:
-    request = editor.request("textDocument/hover", {**HOVER, "wait": True})
-    editor.cancel(request)
-    assert editor.reply(request)["error"]["code"] == -32800
+def test_a_withdrawn_feature_request_is_answered_once_as_cancelled(plain: LspClient) -> None:
+    request = plain.request("textDocument/hover", {**HOVER, "wait": True})
+    plain.cancel(request)
+    assert plain.reply(request)["error"]["code"] == -32800
 
 
-def test_a_cancellation_sent_in_the_same_breath_is_obeyed(editor: LspClient) -> None:
-    editor.expect_reply_to(900)
+def test_a_cancellation_sent_in_the_same_breath_is_obeyed(plain: LspClient) -> None:
+    plain.expect_reply_to(900)
     sleep = {"jsonrpc": "2.0", "id": 900, "method": "sidecar/sleep"}
-    editor.send_bytes(frame(sleep) + frame({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 900}}))
-    assert editor.reply(900)["error"]["code"] == -32800
+    plain.send_bytes(frame(sleep) + frame({"jsonrpc": "2.0", "method": "$/cancelRequest", "params": {"id": 900}}))
+    assert plain.reply(900)["error"]["code"] == -32800
 
 
 @pytest.mark.parametrize("other", ["900", True, 900.0, None, [900], 901])
-def test_a_cancellation_with_another_id_or_type_cancels_nothing(editor: LspClient, other: Any) -> None:
-    request = editor.request("sidecar/nap", {"seconds": 0.2}, request_id=900)
-    editor.cancel(other)
-    assert editor.reply(request)["result"] == {"rested": True}
+def test_a_cancellation_with_another_id_or_type_cancels_nothing(plain: LspClient, other: Any) -> None:
+    request = plain.request("sidecar/nap", {"seconds": 0.2}, request_id=900)
+    plain.cancel(other)
+    assert plain.reply(request)["result"] == {"rested": True}
 
 
-def test_a_string_and_a_number_are_two_ids_and_zero_and_the_empty_string_are_ids(editor: LspClient) -> None:
+def test_a_string_and_a_number_are_two_ids_and_zero_and_the_empty_string_are_ids(plain: LspClient) -> None:
     for request_id in (7, "7", 0, "", -1):
-        editor.request("sidecar/nap", {"seconds": 0.1}, request_id=request_id)
+        plain.request("sidecar/nap", {"seconds": 0.1}, request_id=request_id)
     for request_id in ("", "7", 7, -1, 0):
-        assert editor.reply(request_id)["result"] == {"rested": True}
+        assert plain.reply(request_id)["result"] == {"rested": True}
 
 
-def test_two_requests_with_the_same_id_get_one_reply_to_that_id(editor: LspClient) -> None:
-    editor.request("sidecar/nap", {"seconds": 0.2}, request_id=5)
-    editor.send({"jsonrpc": "2.0", "id": 5, "method": "sidecar/echo"})
-    assert editor.error_without_id()["code"] == -32600
-    assert editor.reply(5)["result"] == {"rested": True}
-    editor.request("sidecar/echo", request_id=5)
-    assert editor.reply(5)["result"] == {"echo": {}}
+def test_two_requests_with_the_same_id_get_one_reply_to_that_id(plain: LspClient) -> None:
+    plain.request("sidecar/nap", {"seconds": 0.2}, request_id=5)
+    plain.send({"jsonrpc": "2.0", "id": 5, "method": "sidecar/echo"})
+    assert plain.error_without_id()["code"] == -32600
+    assert plain.reply(5)["result"] == {"rested": True}
+    plain.request("sidecar/echo", request_id=5)
+    assert plain.reply(5)["result"] == {"echo": {}}
 
 
 @pytest.mark.parametrize("request_id", [True, 1.5, None, {}])
-def test_a_request_whose_id_is_none_is_refused(editor: LspClient, request_id: object) -> None:
-    editor.send({"jsonrpc": "2.0", "id": request_id, "method": "sidecar/echo"})
-    assert editor.error_without_id()["code"] == -32600
-    assert editor.result("sidecar/echo") == {"echo": {}}
+def test_a_request_whose_id_is_none_is_refused(plain: LspClient, request_id: object) -> None:
+    plain.send({"jsonrpc": "2.0", "id": request_id, "method": "sidecar/echo"})
+    assert plain.error_without_id()["code"] == -32600
+    assert plain.result("sidecar/echo") == {"echo": {}}
 
 
-def test_an_operation_cancelled_from_inside_is_still_answered(editor: LspClient) -> None:
-    assert editor.error("sidecar/cancelled/inside")["code"] == -32800
-    assert editor.result("sidecar/echo") == {"echo": {}}
+def test_an_operation_cancelled_from_inside_is_still_answered(plain: LspClient) -> None:
+    assert plain.error("sidecar/cancelled/inside")["code"] == -32800
+    assert plain.result("sidecar/echo") == {"echo": {}}
 
 
-def test_many_requests_at_once_are_each_answered_with_their_own_result(editor: LspClient) -> None:
-    requests = [editor.request("sidecar/echo", {"n": number}) for number in range(500)]
+def test_many_requests_at_once_are_each_answered_with_their_own_result(plain: LspClient) -> None:
+    requests = [plain.request("sidecar/echo", {"n": number}) for number in range(500)]
     for number, request in enumerate(requests):
-        assert editor.reply(request)["result"] == {"echo": {"n": number}}
+        assert plain.reply(request)["result"] == {"echo": {"n": number}}
 
 
 # standard features and notifications
 
 
-def test_a_feature_gets_its_params_raw_once_they_fit(editor: LspClient) -> None:
-    assert editor.result("textDocument/hover", {**HOVER, "unknownMember": {"a": 1}}) == {
+def test_a_feature_gets_its_params_raw_once_they_fit(plain: LspClient) -> None:
+    assert plain.result("textDocument/hover", {**HOVER, "unknownMember": {"a": 1}}) == {
         "contents": {"a": 1},
         "x": "file:///a.py",
     }
@@ -259,14 +297,14 @@ def test_a_feature_gets_its_params_raw_once_they_fit(editor: LspClient) -> None:
 @pytest.mark.parametrize(
     "params", [None, [], {"textDocument": 3}, {"textDocument": {"uri": "x"}}, {**HOVER, "position": {"line": "a"}}]
 )
-def test_a_feature_with_params_that_do_not_fit_is_refused_naming_the_place(editor: LspClient, params: object) -> None:
-    error = editor.error("textDocument/hover", params)
+def test_a_feature_with_params_that_do_not_fit_is_refused_naming_the_place(plain: LspClient, params: object) -> None:
+    error = plain.error("textDocument/hover", params)
     assert error["code"] == -32602
     assert "textDocument/hover" in error["message"]
 
 
 def test_document_notifications_arrive_raw_and_in_order_and_broken_ones_cause_no_pop_up(editor: LspClient) -> None:
-    changes = [
+    changes: list[tuple[str, dict[str, Any]]] = [
         ("textDocument/didOpen", {"textDocument": {"uri": "file:///a", "languageId": "x", "version": 1, "text": "é"}}),
         ("textDocument/didChange", {"textDocument": {"uri": "file:///a", "version": 20}, "contentChanges": [], "new": 1}),
         ("textDocument/didChange", {"textDocument": {"uri": "file:///never-opened", "version": 19}, "contentChanges": []}),
@@ -292,32 +330,32 @@ def test_document_notifications_arrive_raw_and_in_order_and_broken_ones_cause_no
 # questions to the editor
 
 
-def test_a_question_is_answered_by_an_offered_title_only(editor: LspClient) -> None:
-    request = editor.request("sidecar/ask", {"type": "warning"})
-    asked = editor.asked("window/showMessageRequest")
+def test_a_question_is_answered_by_an_offered_title_only(plain: LspClient) -> None:
+    request = plain.request("sidecar/ask", {"type": "warning"})
+    asked = plain.asked("window/showMessageRequest")
     assert asked["params"] == {
         "type": 2,
         "message": "Allow?",
         "actions": [{"title": "Reject"}, {"title": "7"}, {"title": "Allow once"}],
     }
-    editor.answer(asked, {"title": "Allow once", "extra": 1})
-    assert editor.reply(request)["result"] == {"picked": "Allow once"}
+    plain.answer(asked, {"title": "Allow once", "extra": 1})
+    assert plain.reply(request)["result"] == {"picked": "Allow once"}
 
 
 @pytest.mark.parametrize(
     "answer", [None, {"title": 7}, {"title": "allow once"}, {"title": ["7"]}, {}, "Allow once", [{"title": "7"}], 1]
 )
-def test_an_answer_that_names_nothing_offered_is_no_answer(editor: LspClient, answer: object) -> None:
-    request = editor.request("sidecar/ask")
-    editor.answer(editor.asked("window/showMessageRequest"), answer)
-    assert editor.reply(request)["result"] == {"picked": None}
+def test_an_answer_that_names_nothing_offered_is_no_answer(plain: LspClient, answer: object) -> None:
+    request = plain.request("sidecar/ask")
+    plain.answer(plain.asked("window/showMessageRequest"), answer)
+    assert plain.reply(request)["result"] == {"picked": None}
 
 
 @pytest.mark.parametrize("error", [{"code": -32601, "message": "no"}, {}, "no", {"code": "x"}])
-def test_an_error_reply_to_a_question_is_no_answer(editor: LspClient, error: object) -> None:
-    request = editor.request("sidecar/ask")
-    editor.answer(editor.asked("window/showMessageRequest"), error=error)
-    assert editor.reply(request)["result"] == {"picked": None}
+def test_an_error_reply_to_a_question_is_no_answer(plain: LspClient, error: object) -> None:
+    request = plain.request("sidecar/ask")
+    plain.answer(plain.asked("window/showMessageRequest"), error=error)
+    assert plain.reply(request)["result"] == {"picked": None}
 
 
 def test_replies_nobody_waits_for_are_ignored(editor: LspClient) -> None:
@@ -336,36 +374,36 @@ def test_replies_nobody_waits_for_are_ignored(editor: LspClient) -> None:
     assert editor.reply(request)["result"] == {"picked": "Reject"}
 
 
-def test_a_question_whose_asker_is_cancelled_is_withdrawn(editor: LspClient) -> None:
-    request = editor.request("sidecar/ask")
-    asked = editor.asked("window/showMessageRequest")
-    editor.cancel(request)
-    assert editor.reply(request)["error"]["code"] == -32800
-    assert editor.told("$/cancelRequest") == {"id": asked["id"]}
-    editor.answer(asked, {"title": "Allow once"})
-    assert editor.result("sidecar/echo") == {"echo": {}}
+def test_a_question_whose_asker_is_cancelled_is_withdrawn(plain: LspClient) -> None:
+    request = plain.request("sidecar/ask")
+    asked = plain.asked("window/showMessageRequest")
+    plain.cancel(request)
+    assert plain.reply(request)["error"]["code"] == -32800
+    assert plain.told("$/cancelRequest") == {"id": asked["id"]}
+    plain.answer(asked, {"title": "Allow once"})
+    assert plain.result("sidecar/echo") == {"echo": {}}
 
 
-def test_a_request_without_an_answer_in_time_ends_as_a_timeout_and_a_late_answer_is_ignored(editor: LspClient) -> None:
+def test_a_request_without_an_answer_in_time_ends_as_a_timeout_and_a_late_answer_is_ignored(plain: LspClient) -> None:
     url = "https://example.com/a?b=%2F&c=é#d"
-    request = editor.request("sidecar/request", {"call": "showDocument", "uri": url, "timeout": 0.2})
-    asked = editor.asked("window/showDocument")
+    request = plain.request("sidecar/request", {"call": "showDocument", "uri": url, "timeout": 0.2})
+    asked = plain.asked("window/showDocument")
     assert asked["params"] == {"uri": url, "external": True}
-    assert editor.reply(request)["result"] == {"outcome": "timeout", "result": None, "error": None}
-    assert editor.told("$/cancelRequest") == {"id": asked["id"]}
-    editor.answer(asked, {"success": True})
-    assert editor.result("sidecar/echo") == {"echo": {}}
+    assert plain.reply(request)["result"] == {"outcome": "timeout", "result": None, "error": None}
+    assert plain.told("$/cancelRequest") == {"id": asked["id"]}
+    plain.answer(asked, {"success": True})
+    assert plain.result("sidecar/echo") == {"echo": {}}
 
 
-def test_an_edit_is_asked_for_and_its_answer_given_back_as_it_came(editor: LspClient) -> None:
-    request = editor.request("sidecar/request", {"call": "applyEdit"})
-    asked = editor.asked("workspace/applyEdit")
+def test_an_edit_is_asked_for_and_its_answer_given_back_as_it_came(plain: LspClient) -> None:
+    request = plain.request("sidecar/request", {"call": "applyEdit"})
+    asked = plain.asked("workspace/applyEdit")
     assert asked["params"] == {"label": "an edit", "edit": {"changes": {}}}
-    editor.answer(asked, {"applied": True, "odd": 1})
-    assert editor.reply(request)["result"] == {"outcome": "result", "result": {"applied": True, "odd": 1}, "error": None}
-    request = editor.request("sidecar/request", {"call": "applyEdit"})
-    editor.answer(editor.asked("workspace/applyEdit"), error={"code": -1, "message": "no"})
-    assert editor.reply(request)["result"] == {"outcome": "error", "result": None, "error": {"code": -1, "message": "no"}}
+    plain.answer(asked, {"applied": True, "odd": 1})
+    assert plain.reply(request)["result"] == {"outcome": "result", "result": {"applied": True, "odd": 1}, "error": None}
+    request = plain.request("sidecar/request", {"call": "applyEdit"})
+    plain.answer(plain.asked("workspace/applyEdit"), error={"code": -1, "message": "no"})
+    assert plain.reply(request)["result"] == {"outcome": "error", "result": None, "error": {"code": -1, "message": "no"}}
 
 
 @pytest.mark.parametrize(
@@ -381,8 +419,8 @@ def test_settings_are_pulled_where_the_editor_offers_it(answer: object, expected
         assert client.reply(request)["result"] == expected
 
 
-def test_settings_are_not_pulled_where_the_editor_does_not_offer_it(editor: LspClient) -> None:
-    assert editor.result("sidecar/request", {"call": "configuration"}) is None
+def test_settings_are_not_pulled_where_the_editor_does_not_offer_it(plain: LspClient) -> None:
+    assert plain.result("sidecar/request", {"call": "configuration"}) is None
 
 
 def test_a_progress_is_shown_cancelled_and_ended_once() -> None:
@@ -418,11 +456,11 @@ def test_no_progress_is_shown_where_the_editor_shows_none_or_refuses_it() -> Non
 # bytes
 
 
-def test_junk_before_a_header_costs_nothing_else(editor: LspClient) -> None:
-    editor.send_bytes(b"this is no header\n")
-    assert editor.result("sidecar/echo") == {"echo": {}}
-    editor.send_bytes(b"X-Other: 1\r\n\r\n\r\n\r\nContent-Length: -1\r\n\r\n\x00\xff\n")
-    assert editor.result("sidecar/echo") == {"echo": {}}
+def test_junk_before_a_header_costs_nothing_else(plain: LspClient) -> None:
+    plain.send_bytes(b"this is no header\n")
+    assert plain.result("sidecar/echo") == {"echo": {}}
+    plain.send_bytes(b"X-Other: 1\r\n\r\n\r\n\r\nContent-Length: -1\r\n\r\n\x00\xff\n")
+    assert plain.result("sidecar/echo") == {"echo": {}}
 
 
 @pytest.mark.parametrize(
@@ -437,19 +475,19 @@ def test_junk_before_a_header_costs_nothing_else(editor: LspClient) -> None:
         (b"{}", -32600),
     ],
 )
-def test_a_body_that_is_no_message_is_told_and_the_next_one_is_taken(editor: LspClient, body: bytes, code: int) -> None:
-    editor.send_bytes(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
-    assert editor.error_without_id()["code"] == code
-    assert editor.result("sidecar/echo") == {"echo": {}}
+def test_a_body_that_is_no_message_is_told_and_the_next_one_is_taken(plain: LspClient, body: bytes, code: int) -> None:
+    plain.send_bytes(b"Content-Length: %d\r\n\r\n%b" % (len(body), body))
+    assert plain.error_without_id()["code"] == code
+    assert plain.result("sidecar/echo") == {"echo": {}}
 
 
-def test_headers_and_bodies_may_come_byte_by_byte(editor: LspClient) -> None:
-    editor.expect_reply_to(900)
+def test_headers_and_bodies_may_come_byte_by_byte(plain: LspClient) -> None:
+    plain.expect_reply_to(900)
     data = b"content-length: 56\r\nContent-Type: application/vscode-jsonrpc; charset=utf-8\r\n\r\n"
     body = b'{"method":"sidecar/echo","id":900,"params":{"a":"\xc3\xa9"}}'
     for byte in data.replace(b"56", b"%d" % len(body)) + body:
-        editor.send_bytes(bytes([byte]))
-    assert editor.reply(900)["result"] == {"echo": {"a": "é"}}
+        plain.send_bytes(bytes([byte]))
+    assert plain.reply(900)["result"] == {"echo": {"a": "é"}}
 
 
 def test_a_message_above_the_limit_is_skipped_and_answered_by_its_id() -> None:
@@ -481,8 +519,8 @@ def test_nothing_printed_by_us_or_by_a_child_reaches_the_editor_and_no_child_eat
     assert b"must not reach the editor" in editor.stderr
 
 
-def test_what_is_written_is_ascii_whatever_stands_in_it(editor: LspClient) -> None:
-    assert editor.result("sidecar/big", {"size": 3}) == {"text": "ééé"}
+def test_what_is_written_is_ascii_whatever_stands_in_it(plain: LspClient) -> None:
+    assert plain.result("sidecar/big", {"size": 3}) == {"text": "ééé"}
 
 
 # an editor that does not read
