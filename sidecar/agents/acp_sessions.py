@@ -1,7 +1,7 @@
 """Which sink belongs to which session id of one agent, and what came for ids nobody knows yet. No I/O.
 
-Agents report about a session before the reply that names it (Kiro V3, frame orders 2; facts on agents, order 8), so updates for an
-unknown id are kept until a reply claims it.
+Agents report about a session before the reply that names it (Kiro V3, frame orders 2; facts on agents, order 8), so updates for
+an unknown id are kept until a reply claims it.
 """
 
 from collections import OrderedDict, deque

@@ -3,8 +3,8 @@
 The only place (with the ``kiro_*`` files) where one agent is treated unlike another.
 """
 
-import os
 from collections.abc import Mapping, Sequence
+from pathlib import Path
 from typing import Final, Literal
 
 import attrs
@@ -85,7 +85,6 @@ def arguments_for(profile: AgentProfile, command: Sequence[str]) -> list[str]:
 
 def launch_of(
     settings: AgentSettings,
-    profile: AgentProfile,
     cwd: str,
     environment: Mapping[str, str],
     overrides: Mapping[str, str | None],
@@ -105,8 +104,8 @@ def launch_of(
             env[name] = value
     if not settings.command:
         raise ConfigFault(f'agents.{settings.name}.command is empty; set it to a list such as ["/path/to/agent", "--acp"]')
-    program = resolve_program(settings.command[0], path=env.get("PATH", ""), forbidden=(*forbidden, os.getcwd()))
-    argv = [program, *settings.command[1:], *arguments_for(profile, settings.command)]
+    program = resolve_program(settings.command[0], path=env.get("PATH", ""), forbidden=(*forbidden, str(Path.cwd())))
+    argv = [program, *settings.command[1:], *arguments_for(profile_of(settings), settings.command)]
     return Launch(argv=argv, cwd=cwd, env=env, name=settings.name)
 
 
@@ -116,10 +115,8 @@ def explain_early_exit(profile: AgentProfile, stderr: str) -> str | None:
         return None
     text = stderr.lower()
     if "--auth-method" in text or "--agent-engine" in text:
-        return (
-            f"This Kiro CLI is too old for the V3 engine's flags: version {KIRO_V3_NEEDS} or newer is needed. "
-            "Update it (kiro-cli update), or set the agent's protocol to kiro-v2."
-        )
+        needed = f"This Kiro CLI is too old for the flags of the V3 engine: version {KIRO_V3_NEEDS} or newer is needed."
+        return f"{needed} Run kiro-cli update, or choose protocol kiro-v2 for the agent."
     if "not logged in" in text:
         return "Sign in with: kiro-cli login"
     return None

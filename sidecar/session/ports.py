@@ -175,6 +175,11 @@ class AgentConnection(Protocol):
         """What is known since ``initialize``."""
         ...
 
+    @property
+    def closed(self) -> str | None:
+        """Why the connection is over, or None while it lives."""
+        ...
+
     async def new_session(self, spec: SessionSpec, sink: SessionSink) -> SessionOpened:
         """Create a session; ``sink`` gets everything about it, including what came before the reply."""
         ...

@@ -9,6 +9,7 @@ from typing import Any
 import attrs
 
 from sidecar.session.events import JsonObject
+from sidecar.session.lenient import objects_in
 
 CATEGORY_OF_WISH: Mapping[str, str] = {"mode": "mode", "model": "model", "effort": "thought_level"}
 
@@ -51,13 +52,9 @@ Decision = SetOption | SetMode | Already | NotOffered | NotReported
 
 def option_values(option: JsonObject) -> Iterator[str]:
     """Yield the values of a select option, whether its list is flat or grouped; nothing for other types."""
-    entries = option.get("options")
-    for entry in entries if isinstance(entries, list) else ():
-        if not isinstance(entry, Mapping):
-            continue
-        nested = entry.get("options")
-        if isinstance(nested, list):
-            yield from (str(e["value"]) for e in nested if isinstance(e, Mapping) and "value" in e)
+    for entry in objects_in(option.get("options")):
+        if isinstance(entry.get("options"), list):
+            yield from (str(nested["value"]) for nested in objects_in(entry["options"]) if "value" in nested)
         elif "value" in entry:
             yield str(entry["value"])
 
