@@ -40,7 +40,7 @@ def editor() -> Iterator[LspClient]:
 
 
 class Shared:
-    """One initialized server for the tests that leave no trace in it; checked after each, replaced when one failed."""
+    """One initialized server for the tests that leave no trace in it; replaced when a test left it spoiled."""
 
     def __init__(self) -> None:
         self.client: LspClient | None = None
@@ -51,10 +51,21 @@ class Shared:
             self.client.initialize()
         return self.client
 
+    def check(self) -> None:
+        client, self.client = self.client, None
+        if client is None:
+            return
+        try:
+            client.check()
+        except AssertionError:
+            client.kill()
+            raise
+        if client.process.poll() is None:
+            self.client = client
+
     def close(self) -> None:
         if self.client is not None:
-            client, self.client = self.client, None
-            with client:
+            with self.client:
                 pass
 
 
@@ -67,15 +78,9 @@ def shared() -> Iterator[Shared]:
 
 @pytest.fixture
 def plain(shared: Shared) -> Iterator[LspClient]:
-    """The shared server."""
-    client = shared.get()
-    try:
-        yield client
-        client.check()
-    except BaseException:
-        shared.client = None
-        client.kill()
-        raise
+    """The shared server, checked after each test."""
+    yield shared.get()
+    shared.check()
 
 
 # the two doors of an operation

@@ -53,9 +53,10 @@ def test_the_end_of_input_gives_one_also_before_initialize_and_after_shutdown() 
         assert client.wait() == 1
     with start() as client:
         client.initialize()
-        client.request("sidecar/sleep")
+        request = client.request("sidecar/sleep")
         client.close_stdin()
         assert client.wait() == 1
+        assert client.reply(request)["error"]["code"] == -32800
         assert b"closed" in client.stderr
 
 
@@ -63,11 +64,12 @@ def test_the_end_of_input_gives_one_also_before_initialize_and_after_shutdown() 
 def test_a_signal_ends_it_with_one_while_input_stays_open_and_tasks_run(number: signal.Signals) -> None:
     with start() as client:
         client.initialize()
-        client.request("sidecar/sleep")
+        request = client.request("sidecar/sleep")
         client.result("sidecar/echo")
         began = time.monotonic()
         client.signal(number)
         assert client.wait() == 1
+        assert client.reply(request)["error"]["code"] == -32800
         assert time.monotonic() - began < QUICK_SECONDS
         assert client.stderr.count(b"settled") == client.stderr.count(b"closed") == 1
 
@@ -137,10 +139,11 @@ def test_what_follows_exit_is_not_looked_at() -> None:
 def test_a_task_that_does_not_let_go_cannot_keep_it_alive() -> None:
     with start() as client:
         client.initialize()
-        client.request("sidecar/stubborn")
+        request = client.request("sidecar/stubborn")
         client.result("sidecar/echo")
         began = time.monotonic()
         client.signal(signal.SIGTERM)
+        assert client.reply(request)["error"]["code"] == -32800
         assert client.wait(within=EXIT_LIMIT_SECONDS + 3) == 1
         assert time.monotonic() - began < EXIT_LIMIT_SECONDS + 2
 
