@@ -22,6 +22,7 @@ _RANGES: Final = (
     "\U000e0000-\U000e0fff\U000f0000-\U0010ffff"
 )
 _UNSEEN: Final = re.compile(f"[{_RANGES}]")
+_CONTROLS: Final = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202a-\u202e\u2066-\u2069]")
 _MARK: Final = "[\u0300-\u036f\u0483-\u0489\u1ab0-\u1aff\u1dc0-\u1dff\u20d0-\u20ff\ufe20-\ufe2f]"
 _MARKS: Final = re.compile(f"({_MARK}{{{SHOWN_MARKS}}})({_MARK}+)")
 _SPACES: Final = re.compile(f" {{{SHOWN_SPACES + 1},}}")
@@ -53,6 +54,11 @@ def neutralise(text: str, *, keep_newlines: bool = False) -> str:
         shown = _UNSEEN.sub(lambda found: _escape(found.group()), text)
         shown = _SPACES.sub(lambda found: f"⟨{len(found.group())} spaces⟩", shown)
     return shown if shown.isascii() else _MARKS.sub(lambda found: found.group(1) + _escape_all(found.group(2)), shown)
+
+
+def escape_controls(text: str) -> str:
+    """Return prose with only terminal and direction controls as escapes; line ends, tabs and emoji sequences stay."""
+    return _CONTROLS.sub(lambda found: _escape(found.group()), text.replace("\r\n", "\n"))
 
 
 def is_plain(text: str) -> bool:
