@@ -44,8 +44,8 @@ class CompactionStatus(Wire):
 class CommandsAvailable(Wire):
     """The params of ``_kiro.dev/commands/available``: commands with no route from here, native tools, MCP servers."""
 
-    commands: tuple[JsonObject, ...] = ()
-    prompts: tuple[JsonObject, ...] = ()
+    commands: tuple[JsonObject, ...] | Absent = ABSENT
+    prompts: tuple[JsonObject, ...] | Absent = ABSENT
     tools: tuple[JsonObject, ...] | Absent = ABSENT
     mcp_servers: tuple[JsonObject, ...] | Absent = ABSENT
     session_id: str | Absent = ABSENT

@@ -71,7 +71,7 @@ def inner_object(carrier: Any, key: str) -> JsonObject:
 class KiroCapabilities(Wire):
     """``agentCapabilities._meta.kiro``. Its presence is what tells V3 from V2; both negotiate protocol version 1."""
 
-    extension_methods: tuple[str, ...] = ()
+    extension_methods: tuple[str, ...] | Absent = ABSENT
     session_sources: tuple[str, ...] | Absent = ABSENT
     session_list_scopes: tuple[str, ...] | Absent = ABSENT
     execution_targets: tuple[str, ...] | Absent = ABSENT
@@ -81,6 +81,11 @@ class KiroCapabilities(Wire):
     session_list: bool | Absent = ABSENT
     policy_notifications: bool | Absent = ABSENT
     logging: JsonObject | Absent = ABSENT
+
+    @property
+    def methods(self) -> tuple[str, ...]:
+        """The private methods that may be called; none when the list cannot be read."""
+        return self.extension_methods if isinstance(self.extension_methods, tuple) else ()
 
 
 def read_capabilities(agent_capabilities: Any) -> KiroCapabilities | None:
@@ -233,7 +238,7 @@ class UserInput(Wire):
     """The params of ``_kiro/userInput``; answered ``{"action": "answered" | "dismissed", "answer"?}``."""
 
     question: str
-    options: tuple[JsonObject, ...] = ()
+    options: tuple[JsonObject, ...] | Absent = ABSENT
     session_id: str | Absent = ABSENT
     tool_call_id: str | Absent = ABSENT
 
@@ -317,8 +322,8 @@ class PolicyChanged(Wire):
 class SessionsChanged(Wire):
     """The params of ``_kiro/sessions/changed``: connection-wide, so no session id at the top."""
 
-    upserted: tuple[Any, ...] = ()
-    deleted: tuple[Any, ...] = ()
+    upserted: tuple[Any, ...] | Absent = ABSENT
+    deleted: tuple[Any, ...] | Absent = ABSENT
 
 
 @attrs.frozen

@@ -82,10 +82,25 @@ class AgentCapabilities(Wire):
     """What the agent says it can do; what is absent is not supported."""
 
     load_session: bool | Absent = ABSENT
-    prompt_capabilities: PromptCapabilities = PromptCapabilities()
-    mcp_capabilities: McpCapabilities = McpCapabilities()
-    session_capabilities: SessionCapabilities = SessionCapabilities()
-    auth: AgentAuthCapabilities = AgentAuthCapabilities()
+    prompt_capabilities: PromptCapabilities | Absent | None = ABSENT
+    mcp_capabilities: McpCapabilities | Absent | None = ABSENT
+    session_capabilities: SessionCapabilities | Absent | None = ABSENT
+    auth: AgentAuthCapabilities | Absent | None = ABSENT
+
+    @property
+    def prompts(self) -> PromptCapabilities:
+        """The content allowed in prompts; nothing when not announced."""
+        return self.prompt_capabilities if isinstance(self.prompt_capabilities, PromptCapabilities) else PromptCapabilities()
+
+    @property
+    def mcp(self) -> McpCapabilities:
+        """The MCP transports allowed; none when not announced."""
+        return self.mcp_capabilities if isinstance(self.mcp_capabilities, McpCapabilities) else McpCapabilities()
+
+    @property
+    def sessions(self) -> SessionCapabilities:
+        """The optional session methods; none when not announced."""
+        return self.session_capabilities if isinstance(self.session_capabilities, SessionCapabilities) else SessionCapabilities()
 
 
 @attrs.frozen
@@ -120,9 +135,19 @@ class InitializeResult(Wire):
     """The agent's answer to ``initialize``. A version other than ``PROTOCOL_VERSION`` must not be used."""
 
     protocol_version: int
-    agent_capabilities: AgentCapabilities = AgentCapabilities()
-    auth_methods: tuple[AuthMethod, ...] = ()
+    agent_capabilities: AgentCapabilities | Absent | None = ABSENT
+    auth_methods: tuple[AuthMethod, ...] | Absent | None = ABSENT
     agent_info: Implementation | Absent | None = ABSENT
+
+    @property
+    def capabilities(self) -> AgentCapabilities:
+        """What the agent can do; nothing when not announced."""
+        return self.agent_capabilities if isinstance(self.agent_capabilities, AgentCapabilities) else AgentCapabilities()
+
+    @property
+    def methods(self) -> tuple[AuthMethod, ...]:
+        """The ways to sign in; offered even by agents that are signed in (Kiro)."""
+        return self.auth_methods if isinstance(self.auth_methods, tuple) else ()
 
 
 @attrs.frozen
