@@ -1,7 +1,9 @@
 """Shared fixtures: the anyio backend, and where the corpora lie when they are there."""
 
 import os
+from collections.abc import Generator
 from pathlib import Path
+from typing import Any, cast
 
 import pytest
 from hypothesis import settings
@@ -25,3 +27,21 @@ def shared_path(*parts: str) -> Path:
 @pytest.fixture
 def anyio_backend() -> str:
     return "asyncio"
+
+
+def _printable(value: Any) -> Any:
+    """Return ``value`` with every lone surrogate in it escaped."""
+    if isinstance(value, str):
+        return value.encode("utf-8", "backslashreplace").decode()
+    if isinstance(value, dict):
+        return {_printable(key): _printable(each) for key, each in cast("dict[Any, Any]", value).items()}
+    if isinstance(value, list | tuple):
+        parts = [_printable(each) for each in cast("list[Any]", value)]
+        return parts if isinstance(value, list) else tuple(parts)
+    return value
+
+
+@pytest.hookimpl(wrapper=True)
+def pytest_report_to_serializable() -> Generator[None, object, object]:
+    """Let reports of tests about broken text travel between processes, which takes UTF-8 only."""
+    return _printable((yield))
