@@ -80,9 +80,14 @@ def _permission_json(body: PermissionRequest, full: bool) -> dict[str, Any]:
 
 
 def _diff_json(diff: JsonObject) -> dict[str, Any]:
+    """Return the diff, and under ``more`` those of the other files the request changes."""
     shown: dict[str, Any] = neutralise_json(dict(diff), keep_newlines=True)
-    path = diff.get("path")
-    return {**shown, "path": _line(path)} if isinstance(path, str) else shown
+    path, more = diff.get("path"), diff.get("more")
+    if isinstance(path, str):
+        shown["path"] = _line(path)
+    if isinstance(more, list):
+        shown["more"] = [_diff_json(cast("JsonObject", item)) for item in cast("list[Any]", more) if isinstance(item, Mapping)]
+    return shown
 
 
 def _option_json(option: PermissionOption, *, ambiguous: bool) -> dict[str, Any]:

@@ -239,6 +239,15 @@ def test_o16_words_and_hints_change_nothing() -> None:
     assert "annotations" not in question_to_json(attrs.evolve(REQUEST, mcp_tool=McpTool("a", "b")))["mcpTool"]
 
 
+def test_every_diff_of_a_request_is_shown() -> None:
+    diff = {"path": "a\nb", "newText": "x\ny", "more": [{"path": "c\nd", "newText": "z\x07"}, "junk"]}
+    assert question_to_json(attrs.evolve(REQUEST, diff=diff))["diff"] == {
+        "path": "a\\nb",
+        "newText": "x\ny",
+        "more": [{"path": "c\\nd", "newText": "z\\u{7}"}],
+    }
+
+
 def test_a_bare_request_can_be_shown() -> None:
     shown = question_to_json(PermissionRequest("c", "", (PermissionOption("a", "", ""),)))
     assert shown["title"] == "Permission for a tool call"
