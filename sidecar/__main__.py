@@ -4,7 +4,7 @@ import sys
 from collections.abc import Sequence
 from pathlib import Path
 
-from sidecar.cli.arguments import CommonOptions, ServeOptions, is_serve, split_common
+from sidecar.cli.common import CommonOptions, ServeOptions, is_serve, split_common
 from sidecar.errors import ConfigFault, SidecarError, Unavailable
 
 EXIT_FAILED = 1

@@ -1,36 +1,10 @@
-"""What can stand on the command line, as frozen options; the language server needs nothing but this file to start.
+"""What each command is asked to do, as frozen options made by ``parser`` and taken by the command's ``main``."""
 
-Wrong usage is a ``ConfigFault`` with a sentence that says the fix; the caller ends with exit code 2.
-"""
-
-from collections.abc import Sequence
-from typing import Final, Literal
+from typing import Literal
 
 import attrs
 
-from sidecar.errors import ConfigFault
-
-LOG_LEVELS: Final = ("debug", "info", "warning", "error")
-_COMMON_FLAGS: Final = {"--config": "config", "--log-file": "log_file", "--log-level": "log_level"}
-_SERVE_WORDS: Final = ("serve", "--stdio")
-# vscode-languageclient adds this to every server it starts; the end of the editor is seen by the end of its pipe.
-_IGNORED_PREFIX: Final = "--clientProcessId="
-
-
-@attrs.frozen
-class CommonOptions:
-    """Options any command takes, in any position. Paths are as typed; None means not given."""
-
-    config: str | None = None
-    log_file: str | None = None
-    log_level: str | None = None
-
-
-@attrs.frozen
-class ServeOptions:
-    """The language server on stdin and stdout."""
-
-    common: CommonOptions = CommonOptions()
+from sidecar.cli.common import NOTHING_COMMON, CommonOptions
 
 
 @attrs.frozen
@@ -41,7 +15,7 @@ class RunOptions:
     """
 
     prompt: str
-    common: CommonOptions = CommonOptions()
+    common: CommonOptions = NOTHING_COMMON
     agent: str | None = None
     connection: str | None = None
     tags: tuple[str, ...] = ()
@@ -63,14 +37,14 @@ class RunOptions:
 class DemoOptions:
     """The main job on the built-in agent."""
 
-    common: CommonOptions = CommonOptions()
+    common: CommonOptions = NOTHING_COMMON
 
 
 @attrs.frozen
 class DoctorOptions:
     """Checks of the installation; ``report`` is the file a bug report is written to."""
 
-    common: CommonOptions = CommonOptions()
+    common: CommonOptions = NOTHING_COMMON
     agent: str | None = None
     report: str | None = None
     output: Literal["text", "json"] = "text"
@@ -80,7 +54,7 @@ class DoctorOptions:
 class AgentsOptions:
     """The list of configured agents."""
 
-    common: CommonOptions = CommonOptions()
+    common: CommonOptions = NOTHING_COMMON
     output: Literal["text", "json"] = "text"
 
 
@@ -88,7 +62,7 @@ class AgentsOptions:
 class SessionsOptions:
     """The list of sessions: stored ones, and with ``agent`` those the agent knows. ``cwd`` narrows to one folder."""
 
-    common: CommonOptions = CommonOptions()
+    common: CommonOptions = NOTHING_COMMON
     agent: str | None = None
     cwd: str | None = None
     output: Literal["text", "json"] = "text"
@@ -102,42 +76,6 @@ class ConfigOptions:
     """
 
     action: Literal["schema", "show", "check", "set-secret", "delete-secret"]
-    common: CommonOptions = CommonOptions()
+    common: CommonOptions = NOTHING_COMMON
     name: str | None = None
     output: Literal["text", "json"] = "text"
-
-
-def split_common(arguments: Sequence[str]) -> tuple[CommonOptions, list[str]]:
-    """Take the common options out of ``arguments`` wherever they stand (up to ``--``) and return the rest."""
-    found: dict[str, str] = {}
-    rest: list[str] = []
-    words = list(arguments)
-    while words:
-        word = words.pop(0)
-        if word == "--":
-            rest += [word, *words]
-            break
-        flag, joined, value = word.partition("=")
-        field = _COMMON_FLAGS.get(flag)
-        if field is None:
-            rest.append(word)
-            continue
-        if not joined:
-            if not words:
-                raise ConfigFault(f"{flag} needs a value; write {flag} VALUE")
-            value = words.pop(0)
-        if not value:
-            raise ConfigFault(f"{flag} needs a value that is not empty")
-        found[field] = value
-    level = found.get("log_level")
-    if level is not None:
-        found["log_level"] = level.lower()
-        if level.lower() not in LOG_LEVELS:
-            raise ConfigFault(f"--log-level must be one of {', '.join(LOG_LEVELS)}")
-    return CommonOptions(**found), rest
-
-
-def is_serve(rest: Sequence[str]) -> bool:
-    """Tell whether what remains asks for the language server: nothing, ``serve``, ``--stdio``, or both."""
-    words = [word for word in rest if not word.startswith(_IGNORED_PREFIX)]
-    return all(word in _SERVE_WORDS for word in words) and len(set(words)) == len(words)

@@ -13,6 +13,7 @@ from sidecar.config import combine, config_file, describe_value, json_schema, lo
 from sidecar.config.shapes import NAME_PATTERN
 from sidecar.errors import ConfigFault
 from sidecar.log import redact
+from sidecar.secret import looks_secret
 
 EXIT_OK: Final = 0
 EXIT_WRONG: Final = 2
@@ -65,8 +66,19 @@ def shown_settings(value: object) -> object:
     if isinstance(value, Mapping):
         return {str(key): shown_settings(item) for key, item in cast("Mapping[object, object]", value).items()}
     if isinstance(value, tuple | list):
-        return [shown_settings(item) for item in cast("Sequence[object]", value)]
+        return _shown_words(cast("Sequence[object]", value))
     return value
+
+
+def _shown_words(words: Sequence[object]) -> list[object]:
+    """Return a list as it may be shown; a word after a flag like ``--api-key`` is a secret."""
+    shown: list[object] = []
+    before: object = None
+    for word in words:
+        hidden = isinstance(before, str) and before.startswith("-") and looks_secret(before.lstrip("-")) and isinstance(word, str)
+        shown.append("***" if hidden else shown_settings(word))
+        before = word
+    return shown
 
 
 def _flat(table: Mapping[str, Any], path: tuple[str, ...]) -> Iterator[tuple[str, str]]:

@@ -11,14 +11,13 @@ import attrs
 from sidecar import __version__
 from sidecar.cli.arguments import (
     AgentsOptions,
-    CommonOptions,
     ConfigOptions,
     DemoOptions,
     DoctorOptions,
     RunOptions,
-    ServeOptions,
     SessionsOptions,
 )
+from sidecar.cli.common import CommonOptions, ServeOptions
 from sidecar.errors import ConfigFault
 
 _DESCRIPTION: Final = "A language server that gives any LSP editor a coding agent; and the same agent for the terminal."

@@ -4,7 +4,6 @@ Each layer is checked on its own, so that messages name where a wrong value stan
 references to them wrapped) until they are merged and built.
 """
 
-import hashlib
 import json
 from collections.abc import Mapping
 from pathlib import Path
@@ -197,6 +196,8 @@ def _already_so(value: Json, known: Json) -> bool:
 
 def untrusted(source: str, raw: Mapping[str, Any]) -> Untrusted:
     """Return the trust question's item for ``raw``, the part of a layer that is not applied yet."""
+    import hashlib  # noqa: PLC0415  # only when something waits for trust
+
     commands: list[str] = []
     urls: list[str] = []
     keys: list[str] = []

@@ -7,7 +7,6 @@ use by ``sidecar.auth.secret_values``; nothing here looks a secret up.
 
 import re
 from typing import Any, Final, TypeAlias, cast
-from urllib.parse import urlsplit
 
 import attrs
 
@@ -44,15 +43,15 @@ SecretValue: TypeAlias = SecretText | SecretReference
 REFERENCE_FORMS: Final = '{ secret = "name" }, { env = "NAME" } or { command = ["program", "argument"] }'
 
 
-@attrs.frozen
 class Secret:
     """A reference to a secret; with ``literal`` also plain text. What was checked is wrapped at once and merged as a whole.
 
     ``removable`` allows ``false``, which builds to None and means "not there at all" (an environment variable taken away).
     """
 
-    literal: bool = False
-    removable: bool = False
+    def __init__(self, *, literal: bool = False, removable: bool = False) -> None:
+        self.literal = literal
+        self.removable = removable
 
     def check(self, value: Json, spot: Spot) -> Json:
         if value is False and self.removable:
@@ -107,7 +106,6 @@ def _check_reference(value: JsonObject, spot: Spot) -> Json:
     return StoredSecret(target) if key == "secret" else EnvironmentSecret(target)
 
 
-@attrs.frozen
 class Header:
     """The value of an HTTP header: text on one line, or a reference to a secret."""
 
@@ -123,15 +121,15 @@ class Header:
         return Secret(literal=True).schema()
 
 
-@attrs.frozen
 class Address:
     """An absolute URL with one of ``schemes``, without user or password in it.
 
     ``local`` are schemes that name a socket in the file system: ``ws+unix:/path``.
     """
 
-    schemes: tuple[str, ...]
-    local: tuple[str, ...] = ()
+    def __init__(self, schemes: tuple[str, ...], local: tuple[str, ...] = ()) -> None:
+        self.schemes = schemes
+        self.local = local
 
     def check(self, value: Json, spot: Spot) -> Json:
         if not isinstance(value, str):
@@ -142,6 +140,8 @@ class Address:
         return value if fault is None else spot.problem(fault)
 
     def _fault(self, url: str) -> str | None:
+        from urllib.parse import urlsplit  # noqa: PLC0415  # only where a URL is configured
+
         try:
             parts = urlsplit(url)
             host, _ = parts.hostname, parts.port

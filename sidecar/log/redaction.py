@@ -65,7 +65,7 @@ class SecretRegister:
             self._known.add(secret)
             forms = set(_forms(secret))
             self._windows |= {form[at : at + WINDOW] for form in forms for at in range(len(form) - WINDOW + 1)}
-            short = {form for form in forms if SHORTEST_SECRET <= len(form) < WINDOW}
+            short = {form for form in forms if len(secret) <= len(form) < WINDOW}
             self._short = tuple(sorted({*self._short, *short}, key=len, reverse=True))
 
     def scrub(self, text: str) -> str:
@@ -111,6 +111,8 @@ def _forms(secret: str) -> Iterator[str]:
         encoded = base64.b64encode(bytes(padding) + data).decode("ascii")
         # The first characters mix in what stood before, the last ones what follows; the middle is the secret's own.
         own = encoded[(0, 2, 3)[padding] : len(encoded) - (0, 3, 2)[(padding + len(data)) % 3]]
+        if len(own) < WINDOW:
+            continue
         yield own
         yield own.replace("+", "-").replace("/", "_")
 

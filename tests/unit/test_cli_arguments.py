@@ -10,9 +10,17 @@ from typing import Any
 import pytest
 
 from sidecar.cli import config_command, parser
-from sidecar.cli.arguments import CommonOptions, ConfigOptions, RunOptions, is_serve, split_common
+from sidecar.cli.arguments import ConfigOptions, RunOptions
+from sidecar.cli.common import CommonOptions, is_serve, split_common
 from sidecar.config import load_configuration
 from sidecar.errors import ConfigFault
+from sidecar.log.redaction import SecretRegister
+
+
+@pytest.fixture(autouse=True)
+def no_other_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests registered must not change what is read here."""
+    monkeypatch.setattr("sidecar.log.redaction._REGISTER", SecretRegister())
 
 
 @pytest.mark.parametrize(

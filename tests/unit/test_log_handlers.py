@@ -16,10 +16,17 @@ from sidecar import log
 from sidecar.errors import AgentFault, ConfigFault
 from sidecar.log.frames import exception_lines
 from sidecar.log.handlers import FileHandler, QuietHandler, RedactingFormatter, SinkHandler
+from sidecar.log.redaction import SecretRegister
 from sidecar.secret import SecretText
 
 SENTINEL = "Zq9-mark7r-77-Xw"
 logger = logging.getLogger("sidecar.tests")
+
+
+@pytest.fixture(autouse=True)
+def no_other_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests registered must not change what is read here."""
+    monkeypatch.setattr("sidecar.log.redaction._REGISTER", SecretRegister())
 
 
 @pytest.fixture

@@ -13,6 +13,13 @@ from hypothesis import strategies as st
 from sidecar.log.redaction import SecretRegister, redact, register_environment, register_secret
 from sidecar.secret import SecretText, looks_secret
 
+
+@pytest.fixture(autouse=True)
+def no_other_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests registered must not change what is read here."""
+    monkeypatch.setattr("sidecar.log.redaction._REGISTER", SecretRegister())
+
+
 TABLE = [
     ("Authorization: Bearer abc.def.ghi", "abc"),
     ("authorization:Basic dXNlcjpwYXNz", "dXNl"),
@@ -59,7 +66,7 @@ def test_credentials_nobody_registered_are_found_by_their_place_or_shape(text: s
     "text",
     [
         "agent kiro exited with code 7 after 0.3 s (state=cancelling)",
-        "session sess_0190aaaa-bbbb-7ccc-8ddd-eeeeffff0000 of /home/u/Projects/fooBar",
+        "session sess_0190aaaa-bbbb-7ccc-8ddd-eeeeffff0000 of /srv/u/Projects/fooBar",
         "inputTokens=500 totalTokens: 20",
         "https://docs.example/mcp/path is not reachable",
         "commit 0123456789abcdef0123456789abcdef01234567",
@@ -162,9 +169,9 @@ def test_registered_secrets_vanish_from_redacted_text_in_every_form() -> None:
 
 
 def test_values_of_environment_variables_with_secret_names_are_registered() -> None:
-    register_environment({"MY_API_KEY": "value-of-mine-77", "EDITOR": "plainvalue-88", "TOKEN_FILE": "/home/someone/tokenfile"})
+    register_environment({"MY_API_KEY": "value-of-mine-77", "EDITOR": "plainvalue-88", "TOKEN_FILE": "/srv/someone/tokenfile"})
     assert "of-mine" not in redact("got value-of-mine-77")
-    assert redact("plainvalue-88 /home/someone/tokenfile") == "plainvalue-88 /home/someone/tokenfile"
+    assert redact("plainvalue-88 /srv/someone/tokenfile") == "plainvalue-88 /srv/someone/tokenfile"
 
 
 @pytest.mark.parametrize(

@@ -17,12 +17,19 @@ from sidecar.auth.token_command import TokenCommand, parse_token
 from sidecar.config import CommandSecret, EnvironmentSecret, McpServerSettings, StoredSecret
 from sidecar.errors import ConfigFault, SidecarError, Unavailable
 from sidecar.log import redact
+from sidecar.log.redaction import SecretRegister
 from sidecar.secret import SecretText
 from sidecar.store.secrets import MemorySecrets
 from sidecar.transport.exits import ExitStatus
 from sidecar.transport.process import Completed
 
 pytestmark = pytest.mark.anyio
+
+
+@pytest.fixture(autouse=True)
+def no_other_secrets(monkeypatch: pytest.MonkeyPatch) -> None:
+    """What other tests registered must not change what is read here."""
+    monkeypatch.setattr("sidecar.log.redaction._REGISTER", SecretRegister())
 
 
 class Program:
