@@ -7,9 +7,9 @@ prompt text, file contents, header and environment values never go into a log ca
 import logging
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from pathlib import Path
-from typing import Final
+from typing import Any, Final
 
 from sidecar.errors import ConfigFault
 from sidecar.log.crash import CrashReporter, write_crash_report
@@ -25,6 +25,7 @@ __all__ = [
     "RedactingFormatter",
     "SinkHandler",
     "add_editor_sink",
+    "loop_exception_handler",
     "redact",
     "register_environment",
     "register_secret",
@@ -36,6 +37,7 @@ LEVELS: Final = ("debug", "info", "warning", "error")
 # Libraries that were seen to log whole bodies, parameters or tokens; nothing of them is kept.
 _SILENCED: Final = ("pygls", "lsprotocol", "mcp", "httpx", "httpcore", "websockets", "keyring", "watchfiles", "cattrs")
 _SAID_LINE_CHARACTERS: Final = 500
+_current: list[CrashReporter] = []
 
 
 def set_up(
@@ -67,7 +69,15 @@ def set_up(
     root.addHandler(_file_handler(file, fallback_file))
     reporter = CrashReporter(crash_directory, say or say_on_stderr)
     reporter.install()
+    _current.append(reporter)
+    del _current[:-1]
     return reporter
+
+
+def loop_exception_handler(loop: object, context: Mapping[str, Any]) -> None:
+    """For ``loop.set_exception_handler``: report through what ``set_up`` installed, in place of asyncio's print of the context."""
+    for reporter in _current:
+        reporter.on_loop_exception(loop, context)
 
 
 def _file_handler(file: Path | None, fallback: Path | None) -> logging.Handler:

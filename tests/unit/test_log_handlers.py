@@ -84,7 +84,7 @@ def test_a_sentinel_in_every_slot_reaches_no_byte_of_the_log_at_debug(set_up: tu
         logger.exception("in a handler")
         logging.getLogger("asyncio").exception("exception was never retrieved")
         reporter.report(error, "a handler")
-        reporter.on_loop_exception(object(), {"exception": error, "message": SENTINEL, "future": SENTINEL})
+        log.loop_exception_handler(object(), {"exception": error, "message": SENTINEL, "future": SENTINEL})
     reporter.on_loop_exception(object(), {"message": SENTINEL})
     thread = threading.Thread(target=raise_with, args=(SENTINEL,))
     thread.start()
