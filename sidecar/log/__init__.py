@@ -75,7 +75,7 @@ def set_up(
 
 
 def loop_exception_handler(loop: object, context: Mapping[str, Any]) -> None:
-    """For ``loop.set_exception_handler``: report through what ``set_up`` installed, in place of asyncio's print of the context."""
+    """For ``loop.set_exception_handler``: report through what ``set_up`` installed; asyncio would print the context."""
     for reporter in _current:
         reporter.on_loop_exception(loop, context)
 
