@@ -461,9 +461,10 @@ def _end_of_input(agent: ScriptedAgent) -> int:
 
 def _write_report(agent: ScriptedAgent) -> None:
     path = os.environ.get("SIDECAR_PEER_REPORT")
-    if path:
-        temporary = f"{path}.tmp"
-        with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start time
-            process = {"pid": os.getpid(), "argv": sys.argv, "cwd": os.getcwd(), "environment": dict(os.environ)}  # noqa: PTH109
+    if not path:
+        return
+    process = {"pid": os.getpid(), "argv": sys.argv, "cwd": os.getcwd(), "environment": dict(os.environ)}  # noqa: PTH109 - start time
+    temporary = f"{path}.tmp"
+    with open(temporary, "w", encoding="utf-8") as file:  # noqa: PTH123 - pathlib costs start time
         json.dump({**process, "ended": time.time(), **agent.report()}, file)
-        os.replace(temporary, path)  # noqa: PTH105 - as above
+    os.replace(temporary, path)  # noqa: PTH105 - as above
