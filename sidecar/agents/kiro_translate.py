@@ -12,7 +12,7 @@ from sidecar.acp import kiro_v3 as k
 from sidecar.acp.kiro_v2 import PREFIX as V2_PREFIX
 from sidecar.acp.kiro_v3 import inner_object, kiro_meta, without_sign_in_urls
 from sidecar.agents.kiro_v2_translate import translate_v2
-from sidecar.agents.mcp_snapshot import mcp_servers
+from sidecar.agents.mcp_snapshot import mcp_servers, without_sign_in
 from sidecar.codec import BadShape, Wire, converter
 from sidecar.session.events import (
     CompactionChanged,
@@ -62,7 +62,7 @@ def translate_notification(method: str, params: Any) -> tuple[str | None, list[S
     """
     if method in _SILENT or method.startswith("$/"):
         return None, []
-    body = without_sign_in_urls(params)
+    body = without_sign_in(params) if _MCP in method else without_sign_in_urls(params)
     known: JsonObject = cast("JsonObject", body) if isinstance(body, Mapping) else {}
     session_id = known.get("sessionId")
     events = translate_v2(method, known) if method.startswith(V2_PREFIX) else _translate_v3(method, known)
@@ -248,6 +248,7 @@ def _mcp_disabled(params: JsonObject) -> list[SessionEvent]:
     return [NoticeAdded("warning", "MCP servers are switched off by your organisation", _problem(params), SOURCE)]
 
 
+_MCP: Final = "/mcp/"
 _SILENT: Final = frozenset({"_kiro/sessions/changed", "elicitation/complete"})
 
 _NOTES: Final[Mapping[str, _Note]] = {

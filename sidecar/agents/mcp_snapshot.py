@@ -11,12 +11,17 @@ _QUERY: Final = re.compile(r"(https?://[^\s?#\"'<>]*)[?#][^\s\"'<>]*", re.IGNORE
 
 
 def mcp_servers(servers: Sequence[JsonObject]) -> list[JsonObject]:
-    """Return the servers that have a name, without sign-in addresses, and without the query of any address in their texts.
+    """Return the servers that have a name, each without anything of a sign-in."""
+    cleaned = [cast("JsonObject", without_sign_in(server)) for server in servers]
+    return [server for server in cleaned if isinstance(server.get("name"), str)]
+
+
+def without_sign_in(value: Any) -> Any:
+    """Return a copy without sign-in addresses, and without the query of any address that stands in a text.
 
     An authorization address can hide in an error message; what makes it secret (``state``, challenges, codes) is in its query.
     """
-    cleaned = [cast("JsonObject", _without_queries(without_sign_in_urls(server))) for server in servers]
-    return [server for server in cleaned if isinstance(server.get("name"), str)]
+    return _without_queries(without_sign_in_urls(value))
 
 
 def _without_queries(value: Any) -> Any:
