@@ -1,6 +1,5 @@
 """A running agent: its pipes as a byte stream, its end, and the ordered end of everything it started."""
 
-import re
 import subprocess
 import sys
 import time
@@ -11,6 +10,7 @@ import anyio
 import attrs
 
 from sidecar.errors import Unavailable
+from sidecar.log import redact
 from sidecar.transport import guardian
 from sidecar.transport.exits import ExitStatus, describe_exit, spawn_failure
 from sidecar.transport.orphans import end_orphans
@@ -26,21 +26,6 @@ STDOUT_IDLE_SECONDS = 0.25
 STDOUT_DRAIN_SECONDS = 2.0
 DESCRIBE_END_SECONDS = 1.0
 
-_SECRETS = (
-    (re.compile(r"(https?://[^\s?#\"'<>]+)[?#][^\s\"'<>]*"), r"\1?***"),
-    (re.compile(r"(?i)\b(bearer|basic)\s+[\w.~+/=-]{6,}"), r"\1 ***"),
-    (re.compile(r"(?i)((?:token|secret|password|passwd|api[_-]?key|cookie)[\"']?\s*[:=]\s*[\"']?)[^\s\"',;]+"), r"\1***"),
-    (re.compile(r"\beyJ[\w-]{8,}(?:\.[\w-]+){1,2}"), "***"),
-    (re.compile(r"\b(?:gh[pousr]_|github_pat_|sk-|xox[abprs]-|AKIA|ASIA)[\w-]{10,}"), "***"),
-)
-
-
-def hide_secrets(text: str) -> str:
-    """Return ``text`` without what looks like tokens and without the queries of URLs."""
-    for pattern, shown in _SECRETS:
-        text = pattern.sub(shown, text)
-    return text
-
 
 @attrs.frozen
 class Launch:
@@ -54,7 +39,7 @@ class Launch:
     cwd: str
     env: Mapping[str, str] = attrs.field(repr=False)
     name: str
-    redact: Callable[[str], str] = attrs.field(default=hide_secrets, repr=False)
+    redact: Callable[[str], str] = attrs.field(default=redact, repr=False)
     keep_descendants: bool = False
 
 

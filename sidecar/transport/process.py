@@ -21,7 +21,7 @@ from anyio.abc import TaskGroup
 
 from sidecar.errors import SidecarBug, Unavailable
 from sidecar.transport import guardian
-from sidecar.transport.child import TERM_GRACE_SECONDS, AgentProcess, Child, Launch, hide_secrets
+from sidecar.transport.child import TERM_GRACE_SECONDS, AgentProcess, Child, Launch
 from sidecar.transport.exits import ExitStatus, describe_exit, spawn_failure
 from sidecar.transport.pipes import ErrorTail, GuardianStatus, InputPipe, OutputPipe
 from sidecar.transport.programs import SHIM_LIMIT_BYTES, SHIM_SUFFIXES, resolve_program, unwrap_shim
@@ -32,7 +32,6 @@ __all__ = [
     "ExitStatus",
     "Launch",
     "describe_exit",
-    "hide_secrets",
     "resolve_program",
     "run_once",
     "run_opener",
