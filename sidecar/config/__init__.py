@@ -1,7 +1,7 @@
 """Settings: the table, its layers and their merge, the JSON schema, and the folders everything lies in."""
 
 from sidecar.config.builtin import DEMO_AGENT
-from sidecar.config.environment import child_environment, withheld_variables
+from sidecar.config.environment import without_own_secrets
 from sidecar.config.layers import (
     Layer,
     Untrusted,
@@ -45,7 +45,6 @@ __all__ = [
     "Settings",
     "StoredSecret",
     "Untrusted",
-    "child_environment",
     "combine",
     "config_file",
     "describe_value",
@@ -60,5 +59,5 @@ __all__ = [
     "read_user_file",
     "runtime_directory",
     "state_directory",
-    "withheld_variables",
+    "without_own_secrets",
 ]

@@ -16,7 +16,6 @@ from sidecar.config import (
     EnvironmentSecret,
     Settings,
     StoredSecret,
-    child_environment,
     combine,
     json_schema,
     load_configuration,
@@ -25,7 +24,7 @@ from sidecar.config import (
     read_table,
     read_toml,
     read_user_file,
-    withheld_variables,
+    without_own_secrets,
 )
 from sidecar.errors import ConfigFault
 from sidecar.secret import SecretText
@@ -438,19 +437,11 @@ def test_the_command_line_stops_at_wrong_values_and_lists_them_all(tmp_path: Pat
     assert str(file) in caught.value.message
 
 
-def test_an_agent_gets_the_users_environment_with_changes_and_without_our_own_secrets() -> None:
+def test_an_agent_gets_the_users_environment_without_secrets_that_are_for_the_sidecar_alone() -> None:
     settings = user(
         '[connections.a]\nurl = "ws://h"\ntoken = { env = "HOST_TOKEN" }\n'
-        '[forwarders.f]\nurl = "https://h"\nheaders = { A = { env = "HOOK_TOKEN" } }'
+        '[forwarders.f]\nurl = "https://h"\nheaders = { A = { env = "HOOK_TOKEN" } }\n'
+        '[mcp_servers.m]\nurl = "https://h"\nheaders = { A = { env = "MCP_TOKEN" } }'
     ).settings
-    inherited = {
-        "PATH": "/bin",
-        "HOME": "/h",
-        "HOST_TOKEN": "1",
-        "HOOK_TOKEN": "2",
-        "BAR": "x",
-        "SIDECAR_STATE": "/s",
-        "N": "a\nb",
-    }
-    environment = child_environment(inherited, {"FOO": "1", "BAR": None, "GONE": None}, withheld_variables(settings))
-    assert environment == {"PATH": "/bin", "HOME": "/h", "FOO": "1", "N": "a\nb"}
+    inherited = {"PATH": "/bin", "HOST_TOKEN": "1", "HOOK_TOKEN": "2", "MCP_TOKEN": "3", "NAME": "a\nb"}
+    assert without_own_secrets(inherited, settings) == {"PATH": "/bin", "MCP_TOKEN": "3", "NAME": "a\nb"}
