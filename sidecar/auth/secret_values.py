@@ -5,9 +5,10 @@ Everything resolved is registered with the log, so that it is found by value whe
 
 import os
 from collections.abc import Callable, Mapping, Sequence
+from pathlib import Path
 from typing import Final, Protocol, TypeAlias
 
-from sidecar.config import CommandSecret, EnvironmentSecret, SecretReference, SecretValue, StoredSecret
+from sidecar.config import CommandSecret, EnvironmentSecret, SecretReference, SecretValue, StoredSecret, private_directory
 from sidecar.errors import ConfigFault, Unavailable
 from sidecar.log import register_secret
 from sidecar.secret import SecretText, looks_secret
@@ -29,17 +30,25 @@ class RunCommand(Protocol):
 class CommandRunner:
     """Runs the programs a configuration names for secrets: from ``folder``, never looked up in a workspace, no shell.
 
-    ``folder`` is a folder of ours (the state folder); ``forbidden`` are workspace folders, where no program is looked for.
+    ``folder`` is a folder of ours (the state folder), made when it is not there. ``forbidden`` are the workspace folders, where no
+    program is looked for; the sequence is read at each run, so it may grow.
     """
 
     def __init__(self, folder: str, environ: Mapping[str, str] | None = None, forbidden: Sequence[str] = ()) -> None:
         self._folder = folder
         self._environ = dict(os.environ if environ is None else environ)
-        self._forbidden = tuple(forbidden)
+        self._forbidden = forbidden
 
     async def __call__(self, argv: Sequence[str], seconds: float) -> Completed:
         program = resolve_program(argv[0], path=self._environ.get("PATH", ""), forbidden=self._forbidden)
-        return await run_once([program, *argv[1:]], timeout=seconds, cwd=self._folder, env=self._environ)
+        return await run_once([program, *argv[1:]], timeout=seconds, cwd=self._working_folder(), env=self._environ)
+
+    def _working_folder(self) -> str:
+        try:
+            return str(private_directory(Path(self._folder)))
+        except Unavailable:
+            # A home that cannot be written takes nothing from a program that only reads.
+            return Path(self._folder).anchor
 
 
 OpenStore: TypeAlias = Callable[[], SecretStore]

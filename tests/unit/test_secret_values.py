@@ -227,11 +227,14 @@ def test_no_output_whatever_crashes_the_reader(output: bytes) -> None:
 
 async def test_a_real_program_is_run_by_argv_outside_the_workspace(tmp_path: Path) -> None:
     script = "import sys, os; print(sys.argv[1] + '|' + os.getcwd() + '|' + os.environ['MARK'])"
-    runner = CommandRunner(str(tmp_path), {"PATH": "", "MARK": "m"})
+    runner = CommandRunner(str(tmp_path / "state"), {"PATH": "", "MARK": "m"})
     with anyio.fail_after(20):
         done = await runner([sys.executable, "-c", script, "$(touch x); a b"], 10)
-    assert done.stdout.decode().strip() == f"$(touch x); a b|{tmp_path.resolve()}|m"
-    assert list(tmp_path.iterdir()) == []
+    assert done.stdout.decode().strip() == f"$(touch x); a b|{(tmp_path / 'state').resolve()}|m"
+    assert list((tmp_path / "state").iterdir()) == []
+    (tmp_path / "file").write_text("")
+    done = await CommandRunner(str(tmp_path / "file"), {"PATH": "", "MARK": "m"})([sys.executable, "-c", script, "x"], 10)
+    assert done.stdout.decode().strip() == "x|/|m"
     planted = tmp_path / "workspace"
     planted.mkdir()
     (planted / "tokens").write_text("#!/bin/sh\n")
