@@ -118,8 +118,7 @@ class _Sessions:
                 found[key] = {**found.get(key, {}), **{k: v for k, v in entry.items() if v is not None}}
         cursor: str | None = None
         if name is not None:
-            settings = workspace.configuration.settings.agent_named(name)
-            await workspace.supervisor.connect(settings, folder or folder_of(workspace, None))
+            await self._start_for_list(name, folder)
         for agent, _, connection in workspace.supervisor.running():
             if (name is not None and agent != name) or not connection.info.capabilities.list:
                 continue
@@ -130,6 +129,14 @@ class _Sessions:
                 found[key] = {**found.get(key, {}), **session, "agent": agent}
         sessions = [*found.values()]
         return {"sessions": sessions, **({"nextCursor": cursor} if cursor is not None else {})}
+
+    async def _start_for_list(self, name: str, folder: str | None) -> None:
+        """Start a named agent, unless one that can answer runs already."""
+        workspace = self._workspace
+        settings = workspace.configuration.settings.agent_named(name)
+        running = workspace.supervisor.running()
+        if not any(agent == name and folder in {None, where} for agent, where, _ in running):
+            await workspace.supervisor.connect(settings, folder or folder_of(workspace, None))
 
     async def load(self, params: Params) -> Any:
         workspace = self._workspace

@@ -17,7 +17,7 @@ from sidecar.auth.mcp_entries import mcp_server_entries
 from sidecar.auth.secret_values import CommandRunner, SecretResolver
 from sidecar.auth.token_command import TokenCommand
 from sidecar.config import AgentSettings, Configuration, state_directory
-from sidecar.errors import AUTH_REQUIRED, AgentFault, EditorFault, SidecarError, Unavailable
+from sidecar.errors import AgentFault, EditorFault, SidecarError, Unavailable
 from sidecar.session.interaction import Answered, OpenUrl, QuestionBody, QuestionHandle, SignInAnswer, Withdrawal
 from sidecar.session.ports import AgentConnection, ConnectionSink, Loss, SessionOpened, SessionSpec
 from sidecar.session.restore import restored_events
@@ -28,7 +28,7 @@ from sidecar.transport.process import start_agent
 from sidecar.workspace.actor import SessionActor, SessionIdentity
 from sidecar.workspace.broker import Asker, Broker
 from sidecar.workspace.records import Records
-from sidecar.workspace.sign_in import sign_in_question
+from sidecar.workspace.sign_in import sign_in_question, wants_sign_in
 from sidecar.workspace.wishes import apply_wishes
 
 WISHES: Final = ("mode", "model", "effort")
@@ -274,7 +274,7 @@ class Workspace:
         try:
             opened = await self._open_once(connection, actor)
         except AgentFault as fault:
-            if fault.agent_code != AUTH_REQUIRED or not connection.info.auth_methods:
+            if not connection.info.auth_methods or not wants_sign_in(fault, connection.info.generation):
                 raise
             await self._sign_in(connection, actor, fault)
             opened = await self._open_once(connection, actor)
