@@ -293,7 +293,7 @@ class Workspace:
                 "What was said before is shown here, but the agent does not know it.",
             )
             return await connection.new_session(identity.spec, actor)
-        return await connection.load_session(identity.agent_session_id, identity.spec, actor, replay=actor.replay)
+        return await connection.load_session(identity.agent_session_id, identity.spec, actor, replay=actor.replay or identity.remote)
 
     async def _sign_in(self, connection: AgentConnection, actor: SessionActor, fault: AgentFault) -> None:
         """Ask the user how to sign in; raises what the agent said when they do not."""

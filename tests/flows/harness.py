@@ -79,6 +79,7 @@ class Bench:
         self.workspace = workspace
         self.folder = folder
         self.agents: list[ScriptedAgent] = []
+        self.their_ends: list[MemoryStream] = []
         self.launches: list[Launch] = []
         self.notices: list[tuple[str, str, str, str | None]] = []
         self.opened_urls: list[str] = []
@@ -89,6 +90,10 @@ class Bench:
     def agent(self) -> ScriptedAgent:
         """The agent started last."""
         return self.agents[-1]
+
+    async def kill(self) -> None:
+        """End the agent started last."""
+        await self.their_ends[-1].aclose()
 
     async def call(self, operation: str, **params: Any) -> Any:
         """Run an operation; bounded."""
@@ -169,12 +174,10 @@ async def bench(make: Make | ScriptedAgent, folder: Path, **settings: Any) -> As
     assert not layer.problems, layer.problems
     configuration = combine(layer)
     async with anyio.create_task_group() as outer:
-        ends: list[MemoryStream] = []
-
         async def start(launch: Launch, tasks: anyio.abc.TaskGroup) -> AgentProcess:
             played = make if isinstance(make, ScriptedAgent) else make(launch)
             ours, theirs = memory_pair()
-            ends.append(ours)
+            under_test.their_ends.append(theirs)
             under_test.agents.append(played)
             under_test.launches.append(launch)
             outer.start_soon(play_on, played, theirs)
