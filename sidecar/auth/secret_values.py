@@ -30,7 +30,7 @@ class RunCommand(Protocol):
 class CommandRunner:
     """Runs the programs a configuration names for secrets: from ``folder``, never looked up in a workspace, no shell.
 
-    ``folder`` is a folder of ours (the state folder), made when it is not there. ``forbidden`` are the workspace folders, where no
+    ``folder`` is a folder of ours (the state folder), made when missing. ``forbidden`` are the workspace folders, where no
     program is looked for; the sequence is read at each run, so it may grow.
     """
 
