@@ -1,0 +1,52 @@
+"""The composition root of the language server: configuration, store, workspace and editor front, made and owned here."""
+
+import gc
+from typing import TYPE_CHECKING
+
+from sidecar.cli.common import ServeOptions
+
+if TYPE_CHECKING:
+    from anyio.abc import TaskGroup
+
+    from sidecar.config import Layer
+    from sidecar.editor.front import EditorFront
+
+
+def serve(options: ServeOptions) -> int:
+    """Be the language server on stdin and stdout; ends the process itself, so that nothing can hold it.
+
+    Raises ``ConfigFault`` when the configuration file was named and cannot be read.
+    """
+    gc.disable()  # nothing made while importing is garbage; the server turns it on again
+    from sidecar.config import load_user_layer  # noqa: PLC0415  # each command loads its own world only
+    from sidecar.editor.server import run  # noqa: PLC0415
+
+    user = load_user_layer(options.common.config)
+    run(lambda tasks: build(tasks, user))
+
+
+def build(tasks: "TaskGroup", user: "Layer") -> "EditorFront":
+    """Make the editor's application; everything it starts runs in ``tasks``."""
+    from sidecar.config import combine, state_directory  # noqa: PLC0415
+    from sidecar.editor.front import EditorFront, FrontNeeds  # noqa: PLC0415
+    from sidecar.store.sessions import SessionStore  # noqa: PLC0415
+    from sidecar.store.worker import StoreWorker  # noqa: PLC0415
+    from sidecar.workspace.records import Records  # noqa: PLC0415
+    from sidecar.workspace.sessions import Workspace  # noqa: PLC0415
+
+    front: EditorFront | None = None
+
+    def trouble(sentence: str) -> None:
+        if front is not None:
+            front.trouble(sentence)
+
+    state = state_directory()
+    store = StoreWorker(lambda: SessionStore(state), trouble)
+    workspace = Workspace(tasks, combine(user), records=Records(store))
+    front = EditorFront(workspace, tasks, FrontNeeds(user, state, store=store, parts=PARTS))
+    tasks.start_soon(store.run)
+    return front
+
+
+PARTS = ()
+"""Further parts of the editor front (``sidecar.editor.parts``), in the order they are asked."""
