@@ -199,7 +199,12 @@ async def _start_in_job(launch: Launch) -> Child:
             creationflags=windows.CREATE_SUSPENDED | windows.CREATE_NO_WINDOW,
         ),
     )
-    return await _connect(popen, cast("GuardianStatus", windows.JobStatus(popen)), "")  # pyright: ignore - as above
+    try:
+        status = windows.JobStatus(popen, launch.keep_descendants)  # pyright: ignore - as above
+    except OSError:
+        popen.kill()
+        raise
+    return await _connect(popen, cast("GuardianStatus", status), "")
 
 
 def _without_shim(launch: Launch) -> list[str]:

@@ -18,6 +18,7 @@ if sys.platform == "win32":
     import subprocess
     import threading
     from ctypes import wintypes
+    from typing import Any, cast
 
     import anyio
 
@@ -63,12 +64,13 @@ if sys.platform == "win32":
     class JobStatus:
         """Stands where the guardian's status stands elsewhere: same events, same ``end`` and ``abort``."""
 
-        def __init__(self, process: "subprocess.Popen[bytes]") -> None:
+        def __init__(self, process: "subprocess.Popen[bytes]", keep: bool) -> None:
             self.started, self.finished, self.closed = anyio.Event(), anyio.Event(), anyio.Event()
             self.pid: int | None = process.pid
             self.spawn_error: str | None = None
             self.status: ExitStatus | None = None
             self._process = process
+            self._keep = keep
             self._job = _checked(_kernel.CreateJobObjectW(None, None))
             limits = _ExtendedLimits()
             limits.BasicLimitInformation.LimitFlags = JOB_OBJECT_LIMIT_KILL_ON_JOB_CLOSE
@@ -76,7 +78,7 @@ if sys.platform == "win32":
             _checked(
                 _kernel.SetInformationJobObject(self._job, JOB_OBJECT_EXTENDED_LIMIT_INFORMATION, ctypes.byref(limits), size)
             )
-            handle = int(process._handle)  # noqa: SLF001 - Popen offers no other way to it
+            handle = int(cast("Any", process)._handle)  # noqa: SLF001 - Popen offers no other way to it
             _checked(_kernel.AssignProcessToJobObject(self._job, handle))
             _resume(handle)
             self.started.set()
@@ -89,8 +91,8 @@ if sys.platform == "win32":
                 _kernel.TerminateJobObject(self._job, TERMINATED_EXIT_CODE)
 
         def abort(self) -> None:
-            """Close the job, which ends what is left in it."""
-            if self._job:
+            """Close the job, which ends what is left in it; what may go on does so until the sidecar ends."""
+            if self._job and not (self._keep and self.status is not None):
                 _kernel.CloseHandle(self._job)
                 self._job = 0
 
@@ -102,6 +104,7 @@ if sys.platform == "win32":
         def _ended(self, code: int) -> None:
             self.status = ExitStatus(code)
             self.finished.set()
-            self.end()
+            if not self._keep:
+                self.end()
             self.abort()
             self.closed.set()
