@@ -11,6 +11,7 @@ from sidecar.demo.stdio import StdioStream
 from sidecar.demo.turn import DemoCrash
 
 CRASH_EXIT_CODE = 70
+INTERRUPTED_EXIT_CODE = 130
 
 
 async def _run() -> None:
@@ -27,6 +28,8 @@ def main() -> int:
     except* DemoCrash:
         sys.stderr.write("demo agent: crashed, as you asked\n")
         code = CRASH_EXIT_CODE
+    except* KeyboardInterrupt:
+        code = INTERRUPTED_EXIT_CODE
     return code
 
 

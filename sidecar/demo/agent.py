@@ -101,6 +101,11 @@ class DemoAgent:
     def on_closed(self, reason: str) -> None:  # noqa: ARG002 - the signature of a peer handler
         self._tasks.cancel_scope.cancel()
 
+    def store_open_sessions(self) -> None:
+        """Write what happened so far, also in turns that did not come to their end."""
+        for session in self._sessions.open.values():
+            self._sessions.store(session)
+
     def _refuse_unknown(self, request: IncomingRequest) -> None:
         """Refuse as Kiro V3 does: private methods by its own assertion, standard ones by the JSON-RPC code."""
         if request.method.startswith("_"):
@@ -277,7 +282,11 @@ async def serve(stream: ByteStream, settings: DemoSettings) -> None:
     """Serve one client until it closes the stream."""
     try:
         async with anyio.create_task_group() as tasks:
-            await DemoAgent(stream, settings, tasks).peer.run()
+            agent = DemoAgent(stream, settings, tasks)
+            try:
+                await agent.peer.run()
+            finally:
+                agent.store_open_sessions()
             tasks.cancel_scope.cancel()
     finally:
         await stream.aclose()

@@ -1,5 +1,6 @@
 """The demo agent as a real process: cancelling, steering, sign-in, sessions that survive, and what it refuses."""
 
+import signal
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -227,6 +228,25 @@ def test_a_session_survives_the_process_and_replays_what_happened(tmp_path: Path
         (tool,) = demo.tools().values()
         assert tool["status"] == "completed"
         assert demo.prompt(session, "hello") == {"stopReason": "end_turn"}
+
+
+def test_a_crash_in_a_turn_loses_nothing_that_was_said(tmp_path: Path) -> None:
+    with DemoClient(tmp_path) as demo:
+        demo.initialize()
+        session = demo.new_session()
+        demo.begin("session/prompt", prompt_params(session, "crash"))
+        with pytest.raises(AssertionError, match="closed its output"):
+            demo.pump(lambda: False)
+        assert demo.process.wait(5) == 70
+    with DemoClient(tmp_path) as demo:
+        demo.initialize()
+        demo.ask("session/load", {"sessionId": session, "cwd": str(demo.workspace), "mcpServers": []})
+        assert demo.text() == "This was my last word.\n"
+
+
+def test_an_interrupt_ends_the_process_without_a_traceback(demo: DemoClient, session: str) -> None:
+    demo.process.send_signal(signal.SIGINT)
+    assert demo.process.wait(5) == 130
 
 
 def test_a_load_without_replay_sends_the_state_only(tmp_path: Path) -> None:
