@@ -50,7 +50,7 @@ class AgentSettings:
     model: str | None = setting(Text(minimum=1), "Model new sessions use, when the agent offers it.", default=None)
     effort: str | None = setting(Text(minimum=1), "Thinking effort of new sessions, when the agent offers it.", default=None)
     supervised: bool = setting(
-        Flag(), "Ask the agent to ask before it acts, where it can be told so (Kiro: autopilot off).", default=False
+        Flag(), "Ask the agent to ask before it acts, where it can be told so (Kiro: autopilot off).", default=True
     )
     auth: Literal["cli", "client"] = setting(
         Text(choices=("cli", "client")),

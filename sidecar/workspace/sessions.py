@@ -16,7 +16,7 @@ from sidecar.agents.supervisor import AgentNeeds, AgentSupervisor, Start
 from sidecar.auth.mcp_entries import mcp_server_entries
 from sidecar.auth.secret_values import CommandRunner, SecretResolver
 from sidecar.auth.token_command import TokenCommand
-from sidecar.config import AgentSettings, Configuration, state_directory
+from sidecar.config import AgentSettings, Configuration, state_directory, without_own_secrets
 from sidecar.errors import AgentFault, EditorFault, SidecarError, Unavailable
 from sidecar.session.interaction import Answered, OpenUrl, QuestionBody, QuestionHandle, SignInAnswer, Withdrawal
 from sidecar.session.ports import AgentConnection, ConnectionSink, Loss, SessionOpened, SessionSpec
@@ -112,11 +112,11 @@ class Workspace:
         self.broker = Broker(self.clock, self.spawn, self)
         self._environment = environment
         self._tokens: dict[str, TokenCommand] = {}
-        self._runner = CommandRunner(str(state_directory()), environment())
+        self._runner = CommandRunner(str(state_directory()), environment(), self.folders)
         settings = configuration.settings
         self._resolver = SecretResolver(lambda: open_secret_store(settings.secrets.store, state_directory()), self._runner)
         needs = AgentNeeds(
-            environment=environment,
+            environment=lambda: without_own_secrets(environment(), self.configuration.settings),
             variables=lambda agent: self._resolver.resolve_environment(agent.env),
             options=self._options,
             monotonic=self.clock.monotonic,

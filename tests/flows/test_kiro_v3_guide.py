@@ -101,7 +101,7 @@ async def test_initial_mode_model_and_effort_travel_under_the_kiro_key(policy: s
 async def test_a_model_the_session_does_not_offer_is_not_set_and_the_difference_is_shown(policy: str, tmp_path: Path) -> None:
     async with bench(kiro_v3(), tmp_path, extension_methods=policy, model="another") as b:
         actor = await b.new()
-        assert not b.agent.calls("session/set_config_option")
+        assert "model" not in [member(c, "params", "configId") for c in b.agent.calls("session/set_config_option")]
         told = [notice.title for notice in actor.state.notices]
         assert any("'another' is not offered" in title for title in told)
 
@@ -117,7 +117,18 @@ async def test_a_model_named_for_this_call_that_is_not_offered_stops_the_prompt(
 async def test_a_model_option_that_comes_late_is_waited_for_and_set(policy: str, tmp_path: Path) -> None:
     async with bench(kiro_v3(model="after"), tmp_path, extension_methods=policy, model="claude-sonnet", effort="high") as b:
         await b.new()
-        assert [member(c, "params", "configId") for c in b.agent.calls("session/set_config_option")] == ["model", "effortLevel"]
+        sent = [member(c, "params", "configId") for c in b.agent.calls("session/set_config_option")]
+        assert sent == ["model", "effortLevel", "autopilot"]
+
+
+async def test_autopilot_is_switched_off_where_it_is_offered_unless_the_user_says_otherwise(policy: str, tmp_path: Path) -> None:
+    async with bench(kiro_v3(), tmp_path, extension_methods=policy) as b:
+        await b.new()
+        sent = b.agent.calls("session/set_config_option")[0]["params"]
+        assert (sent["configId"], sent["value"]) == ("autopilot", "off")
+    async with bench(kiro_v3(), tmp_path, extension_methods=policy, supervised=False) as b:
+        await b.new()
+        assert not b.agent.calls("session/set_config_option")
 
 
 async def test_sessions_are_discovered_by_the_agents_list_page_by_page(policy: str, tmp_path: Path) -> None:
@@ -306,7 +317,7 @@ async def test_retired_events_and_removed_methods_are_never_ours(policy: str, tm
 
 
 async def test_every_shown_command_has_a_route(policy: str, tmp_path: Path) -> None:
-    async with bench(kiro_v3(), tmp_path, extension_methods=policy) as b:
+    async with bench(kiro_v3(), tmp_path, extension_methods=policy, supervised=False) as b:
         actor = await b.new()
         await b.run(actor, "answer")
         assert [command["name"] for command in actor.state.section("commands")["commands"]] == ["review"]
