@@ -1,33 +1,42 @@
 """The composition root of the language server: configuration, store, workspace and editor front, made and owned here."""
 
 import gc
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, NoReturn
 
 from sidecar.cli.common import ServeOptions
 
 if TYPE_CHECKING:
     from anyio.abc import TaskGroup
 
-    from sidecar.config import Layer
+    from sidecar.config import Configuration, Layer
+    from sidecar.editor.deferred import DeferredFront
     from sidecar.editor.front import EditorFront
 
 
-def serve(options: ServeOptions) -> int:
-    """Be the language server on stdin and stdout; ends the process itself, so that nothing can hold it.
+def serve(options: ServeOptions) -> NoReturn:
+    """Be the language server on stdin and stdout. Ends the process itself, so that nothing can hold it.
 
     Raises ``ConfigFault`` when the configuration file was named and cannot be read.
     """
     gc.disable()  # nothing made while importing is garbage; the server turns it on again
-    from sidecar.config import load_user_layer  # noqa: PLC0415  # each command loads its own world only
+    from sidecar.config import combine, load_user_layer  # noqa: PLC0415  # each command loads its own world only
     from sidecar.editor.server import run  # noqa: PLC0415
 
     user = load_user_layer(options.common.config)
-    run(lambda tasks: build(tasks, user))
+    configuration = combine(user)
+
+    def application(tasks: "TaskGroup") -> "DeferredFront":
+        from sidecar.editor.deferred import DeferredFront  # noqa: PLC0415  # after the signals are ours
+
+        limit = configuration.settings.limits.max_message_bytes
+        return DeferredFront(tasks, limit, lambda: build(tasks, user, configuration))
+
+    run(application)
 
 
-def build(tasks: "TaskGroup", user: "Layer") -> "EditorFront":
-    """Make the editor's application; everything it starts runs in ``tasks``."""
-    from sidecar.config import combine, state_directory  # noqa: PLC0415
+def build(tasks: "TaskGroup", user: "Layer", configuration: "Configuration") -> "EditorFront":
+    """Make the editor's front and all behind it; everything it starts runs in ``tasks``."""
+    from sidecar.config import state_directory  # noqa: PLC0415  # after the reply to initialize
     from sidecar.editor.front import EditorFront, FrontNeeds  # noqa: PLC0415
     from sidecar.store.sessions import SessionStore  # noqa: PLC0415
     from sidecar.store.worker import StoreWorker  # noqa: PLC0415
@@ -42,11 +51,11 @@ def build(tasks: "TaskGroup", user: "Layer") -> "EditorFront":
 
     state = state_directory()
     store = StoreWorker(lambda: SessionStore(state), trouble)
-    workspace = Workspace(tasks, combine(user), records=Records(store))
+    workspace = Workspace(tasks, configuration, records=Records(store))
     front = EditorFront(workspace, tasks, FrontNeeds(user, state, store=store, parts=PARTS))
     tasks.start_soon(store.run)
     return front
 
 
 PARTS = ()
-"""Further parts of the editor front (``sidecar.editor.parts``), in the order they are asked."""
+"""Further parts of the editor front (``sidecar.editor.parts``): functions that import their part when called."""

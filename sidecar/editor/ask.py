@@ -1,7 +1,7 @@
 """Shows questions to the user by the best means the editor has, and takes the answers (editor protocol, editors with plain LSP).
 
 Three rungs: a plugin gets notifications; an editor with dialogs is asked by ``window/showMessageRequest``, one question at a
-time; any other gets a message that names the question, and a mark. Only a choice the user made is an answer: null, errors, unknown
+time; any other gets a message that names the question, and a mark. Only what the user chose is an answer: null, errors, unknown
 titles and silence leave the question waiting.
 """
 
