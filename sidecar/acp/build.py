@@ -103,12 +103,14 @@ def load_session(
     cwd: str,
     mcp_servers: Sequence[Mapping[str, Any]] = (),
     additional_directories: Sequence[str] | None = None,
-    *,
-    no_replay: bool = False,
+    **kiro: Unpack[SessionInputs],
 ) -> Json:
-    """Return the params of ``session/load`` and ``session/resume``; ``no_replay`` is Kiro V3's."""
+    """Return the params of ``session/load`` and ``session/resume``.
+
+    For Kiro V3: ``no_replay``, and ``session_source`` for a session of the remote store (one store, never ``all``).
+    """
     body = {"sessionId": session_id, **_session(cwd, mcp_servers, additional_directories)}
-    return _with_meta(body, session_meta(no_replay=no_replay))
+    return _with_meta(body, session_meta(**kiro))
 
 
 def fork_session(
@@ -116,12 +118,11 @@ def fork_session(
     cwd: str,
     mcp_servers: Sequence[Mapping[str, Any]] = (),
     additional_directories: Sequence[str] | None = None,
-    *,
-    message_id: str | None = None,
+    **kiro: Unpack[SessionInputs],
 ) -> Json:
     """Return the params of ``session/fork`` (unstable); ``message_id`` is Kiro V3's choice of the point."""
     body = {"sessionId": session_id, **_session(cwd, mcp_servers, additional_directories)}
-    return _with_meta(body, session_meta(message_id=message_id))
+    return _with_meta(body, session_meta(**kiro))
 
 
 def list_sessions(

@@ -80,7 +80,7 @@ def test_session_requests_always_carry_cwd_and_servers(
     fits: Validate, cwd: str, servers: list[dict[str, Any]], directories: list[str] | None, wish: str | None, flag: bool
 ) -> None:
     new = build.new_session(cwd, servers, directories, mode_id=wish, model_id=wish, execution_target=wish)
-    load = build.load_session("s", cwd, servers, directories, no_replay=flag)
+    load = build.load_session("s", cwd, servers, directories, no_replay=flag, session_source=wish)
     fork = build.fork_session("s", cwd, servers, directories, message_id=wish)
     fits("NewSessionRequest", new)
     fits("LoadSessionRequest", load)
