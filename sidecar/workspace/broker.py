@@ -21,6 +21,7 @@ from sidecar.session.interaction import (
     UrlAnswer,
     Withdrawal,
 )
+from sidecar.session.neutral import neutralise
 from sidecar.session.question_json import question_to_json
 from sidecar.session.questions import check_answer, is_persistent, same_grant
 
@@ -68,7 +69,7 @@ class Pending:
     def to_json(self, *, full: bool = False) -> dict[str, Any]:
         """Return the question as CONTRACT 3.3 shapes it; ``full`` includes an openUrl question's exact ``url``."""
         shown = question_to_json(self.body, full=full)
-        shown |= {"id": self.id, "agent": self.asker.agent, "origin": self.asker.origin, "askedAt": self.asked_at}
+        shown |= {"id": self.id, "agent": self.asker.agent, "origin": neutralise(self.asker.origin), "askedAt": self.asked_at}
         if self.asker.session_id is not None:
             shown["sessionId"] = self.asker.session_id
         if self.replaces is not None:
