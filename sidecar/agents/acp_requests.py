@@ -193,7 +193,7 @@ class AcpRequests:
         if mode == "form" and isinstance(params.get("requestedSchema"), Mapping):
             self._ask(request, bound, Form(text, params["requestedSchema"]), form_reply)
         elif mode == "url" and isinstance(params.get("url"), str):
-            self._ask_url(request, bound, params["url"], elicitation_url_reply, message=text)
+            self._ask_url(request, bound, params["url"], elicitation_url_reply, {"message": text or None})
         else:
             self._refuse(request, INVALID_PARAMS, "elicitation/create: mode must be form with requestedSchema, or url with url")
 
@@ -212,17 +212,10 @@ class AcpRequests:
             return
         intent = self._intents[0] if len(self._intents) == 1 else None
         bound = self._table.get(params.get("sessionId")) or (intent.bound if intent is not None else None)
-        self._ask_url(request, bound, url, external_url_reply, server=intent.server if intent is not None else None)
+        self._ask_url(request, bound, url, external_url_reply, {"server": intent.server if intent is not None else None})
 
     def _ask_url(
-        self,
-        request: IncomingRequest,
-        bound: Bound | None,
-        url: str,
-        reply: Reply,
-        *,
-        message: str = "",
-        server: str | None = None,
+        self, request: IncomingRequest, bound: Bound | None, url: str, reply: Reply, about: Mapping[str, str | None]
     ) -> None:
         verdict = judge_url(url)
         if not verdict.allowed or verdict.url is None:
@@ -235,8 +228,8 @@ class AcpRequests:
             display=verdict.display,
             unencrypted=verdict.unencrypted,
             warnings=verdict.warnings,
-            message=message or None,
-            server=server,
+            message=about.get("message"),
+            server=about.get("server"),
         )
         self._ask(request, bound, body, reply)
 

@@ -11,7 +11,7 @@ from sidecar.agents.acp_sessions import Bound
 from sidecar.agents.acp_translate import translate_session_reply
 from sidecar.errors import AgentFault, Unavailable
 from sidecar.rpc.messages import IncomingReply
-from sidecar.session.events import JsonObject, LoadBegan, LoadEnded
+from sidecar.session.events import JsonObject
 from sidecar.session.lenient import object_at, object_or_none
 from sidecar.session.ports import SessionOpened, SessionPage, SessionQuery, SessionSink, SessionSpec
 
@@ -46,8 +46,9 @@ class AcpSessionCalls(AcpLink):
             self._inbound.flush()
             session_id = object_at(reply.result).get("sessionId")
             if reply.error is None and isinstance(session_id, str):
-                bound = self._table.bind(session_id, sink, spec.cwd)
-                bound.sink.apply(translate_session_reply(reply.result))
+                bound = self._table.bind(session_id, sink, spec.cwd, load=method == "session/fork")
+                bound.take(translate_session_reply(reply.result))
+                bound.end_load(ok=True)
 
         result = await self._peer.request(method, params, timeout=NEW_SESSION_TIMEOUT_SECONDS, on_reply=on_reply)
         if bound is None:
@@ -69,27 +70,21 @@ class AcpSessionCalls(AcpLink):
         method = "session/load" if caps.load else "session/resume"
         skipped: list[str] = []
         inputs = self._session_inputs(spec, skipped)
-        params = build.load_session(agent_session_id, no_replay=quiet, **inputs)
-        bound = self._table.bind(agent_session_id, sink, spec.cwd)
-        rebuilds = caps.load and not quiet
-        if rebuilds:
-            bound.loading = True
-            sink.apply([LoadBegan()])
+        sources = caps.values.get("sessionSources") or ()
+        source = spec.source if spec.source in sources else None
+        params = build.load_session(agent_session_id, no_replay=quiet, session_source=source, **inputs)
+        bound = self._table.bind(agent_session_id, sink, spec.cwd, load=not quiet)
 
         def on_reply(reply: IncomingReply) -> None:
             self._inbound.flush()
             if reply.error is None:
-                sink.apply(translate_session_reply(reply.result))
-            if bound.loading:
-                bound.loading = False
-                sink.apply([LoadEnded(ok=reply.error is None)])
+                bound.take(translate_session_reply(reply.result))
+            bound.end_load(ok=reply.error is None)
 
         try:
             result = await self._peer.request(method, params, timeout=self._options.load_timeout_seconds, on_reply=on_reply)
         except BaseException:
-            if bound.loading:
-                bound.loading = False
-                sink.apply([LoadEnded(ok=False)])
+            bound.end_load(ok=False)
             self._table.forget(agent_session_id)
             raise
         return self._opened(agent_session_id, bound, result, spec, skipped)

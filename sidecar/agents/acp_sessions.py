@@ -7,7 +7,16 @@ an unknown id are kept until a reply claims it.
 from collections import OrderedDict, deque
 from collections.abc import Sequence
 
-from sidecar.session.events import MarkedIncomplete, SessionEvent, TurnEnded
+from sidecar.session.events import (
+    ContentAdded,
+    LoadBegan,
+    LoadEnded,
+    MarkedIncomplete,
+    SessionEvent,
+    TextDelta,
+    ToolCallChanged,
+    TurnEnded,
+)
 from sidecar.session.interaction import QuestionHandle, Withdrawal
 from sidecar.session.ports import SessionSink
 
@@ -18,7 +27,7 @@ MAX_UNCLAIMED_EVENTS = 20_000
 class Bound:
     """One session with a sink: its open questions by request id, its running turn, whether its cancel was sent."""
 
-    __slots__ = ("cancel_sent", "cwd", "loading", "questions", "remote", "sink", "turn_id")
+    __slots__ = ("cancel_sent", "cwd", "loading", "questions", "remote", "replayed", "sink", "turn_id")
 
     def __init__(self, sink: SessionSink, cwd: str) -> None:
         self.sink = sink
@@ -26,6 +35,7 @@ class Bound:
         self.turn_id: str | None = None
         self.cancel_sent = False
         self.loading = False
+        self.replayed = False
         self.remote = False
         self.questions: dict[object, QuestionHandle] = {}
 
@@ -33,6 +43,23 @@ class Bound:
         """Withdraw every open question of the session (each is answered to the agent by its asker)."""
         for handle in list(self.questions.values()):
             handle.withdraw(why)
+
+    def begin_load(self) -> None:
+        """What follows builds the session from empty."""
+        self.loading, self.replayed = True, False
+        self.sink.apply([LoadBegan()])
+
+    def take(self, events: Sequence[SessionEvent]) -> None:
+        """Hand events to the sink, noting whether a load brings any history."""
+        if self.loading and not self.replayed:
+            self.replayed = any(isinstance(event, TextDelta | ContentAdded | ToolCallChanged) for event in events)
+        self.sink.apply(events)
+
+    def end_load(self, *, ok: bool) -> None:
+        """The reply is there. History that did not come again is kept as it was shown; nothing happens when none was loading."""
+        if self.loading:
+            self.loading = False
+            self.sink.apply([LoadEnded(ok=ok, replayed=self.replayed)])
 
     def end_turn(self, event: TurnEnded) -> None:
         """Tell the sink that the running turn is over."""
@@ -57,15 +84,20 @@ class SessionTable:
         """Every session with a sink."""
         return list(self._bound.values())
 
-    def bind(self, session_id: str, sink: SessionSink, cwd: str) -> Bound:
-        """Give the id a sink and hand it what came before. A sink bound earlier is replaced, its questions withdrawn."""
-        if (old := self._bound.get(session_id)) is not None and old.sink is sink:
-            return old
-        if old is not None:
-            old.withdraw_questions(Withdrawal.SESSION_CLOSED)
-        bound = self._bound[session_id] = Bound(sink, cwd)
+    def bind(self, session_id: str, sink: SessionSink, cwd: str, *, load: bool = False) -> Bound:
+        """Give the id a sink and hand it what came before, with ``load`` as the beginning of a load.
+
+        A sink bound earlier is replaced, its questions withdrawn.
+        """
+        bound = self._bound.get(session_id)
+        if bound is None or bound.sink is not sink:
+            if bound is not None:
+                bound.withdraw_questions(Withdrawal.SESSION_CLOSED)
+            bound = self._bound[session_id] = Bound(sink, cwd)
+        if load:
+            bound.begin_load()
         if kept := self._unclaimed.pop(session_id, None):
-            sink.apply(list(kept))
+            bound.take(list(kept))
         if session_id in self._overflowed:
             self._overflowed.discard(session_id)
             sink.apply([MarkedIncomplete("more updates came before the session was known than are kept")])
@@ -79,7 +111,7 @@ class SessionTable:
     def apply(self, session_id: str, events: Sequence[SessionEvent]) -> None:
         """Hand events to the session's sink, or keep them (bounded) until the id is claimed."""
         if (bound := self._bound.get(session_id)) is not None:
-            bound.sink.apply(events)
+            bound.take(events)
             return
         kept = self._unclaimed.get(session_id)
         if kept is None:

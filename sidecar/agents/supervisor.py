@@ -29,7 +29,7 @@ Key: TypeAlias = tuple[str, str, str]
 class AgentWatcher(Protocol):
     """Who hears about agents as a whole."""
 
-    def connection_sink(self, agent: str, workspace: str) -> ConnectionSink:
+    def connection_sink(self, agent: str) -> ConnectionSink:
         """Return where a new connection of that agent reports to."""
         ...
 
@@ -114,7 +114,7 @@ class AgentSupervisor:
         )
         process = await self._start(launch, self._tasks)
         slot.process, slot.stopping = process, False
-        sink = self._watcher.connection_sink(profile.name, workspace)
+        sink = self._watcher.connection_sink(profile.name)
         options = attrs.evolve(self._needs.options(settings), pid=process.pid)
         connection = AcpConnection(profile, process, sink, self._tasks, options)
         handed_over = False

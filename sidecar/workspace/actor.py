@@ -22,8 +22,8 @@ from sidecar.session.events import (
 )
 from sidecar.session.interaction import Answered, Form, PermissionRequest, QuestionBody, QuestionHandle, Withdrawal
 from sidecar.session.model import SessionState
-from sidecar.session.text import unpack
 from sidecar.session.ports import AgentConnection, Loss, SessionOpened, SessionSpec
+from sidecar.session.text import unpack
 from sidecar.workspace.broker import Asker, Broker, Clock
 from sidecar.workspace.turns import PromptQueue, QueuedPrompt
 
@@ -90,8 +90,9 @@ class SessionActor:
         """Take the events of one read; observers see them after the state does."""
         self._last_frame_at = self._clock.iso()
         self.state.apply(batch)
-        if any(type(event) is LoadEnded and event.ok for event in batch):
-            self.replayed = True
+        for event in batch:
+            if type(event) is LoadEnded and event.ok:
+                self.replayed = event.replayed
         for listener in self._listeners:
             listener(batch)
 
@@ -176,6 +177,8 @@ class SessionActor:
         self.connection = connection
         self.identity.agent_session_id = opened.agent_session_id
         self.identity.remote = opened.remote
+        if opened.remote:
+            self.identity.spec = attrs.evolve(self.identity.spec, source="remote")
         self.identity.generation = connection.info.generation
         for sentence in opened.skipped:
             self.notice("warning", "Something was not sent to the agent", sentence)

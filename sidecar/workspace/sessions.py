@@ -4,7 +4,7 @@ import datetime as dt
 import os
 import secrets
 import time
-from collections.abc import Awaitable, Callable, Mapping
+from collections.abc import Awaitable, Callable
 from pathlib import Path
 from typing import Any, Final
 
@@ -96,7 +96,6 @@ class Workspace:
         configuration: Configuration,
         hooks: FrontHooks | None = None,
         *,
-        environment: Callable[[], Mapping[str, str]] = lambda: os.environ,
         records: Records | None = None,
         start: Start = start_agent,
     ) -> None:
@@ -110,13 +109,12 @@ class Workspace:
         self._actors: dict[str, SessionActor] = {}
         self._named: dict[str, frozenset[str]] = {}
         self.broker = Broker(self.clock, self.spawn, self)
-        self._environment = environment
         self._tokens: dict[str, TokenCommand] = {}
-        self._runner = CommandRunner(str(state_directory()), environment(), self.folders)
+        self._runner = CommandRunner(str(state_directory()), forbidden=self.folders)
         settings = configuration.settings
         self._resolver = SecretResolver(lambda: open_secret_store(settings.secrets.store, state_directory()), self._runner)
         needs = AgentNeeds(
-            environment=lambda: without_own_secrets(environment(), self.configuration.settings),
+            environment=lambda: without_own_secrets(os.environ, self.configuration.settings),
             variables=lambda agent: self._resolver.resolve_environment(agent.env),
             options=self._options,
             monotonic=self.clock.monotonic,
@@ -126,8 +124,8 @@ class Workspace:
 
     # --- what the supervisor and the broker ask for -------------------------------------------------------------------------
 
-    def connection_sink(self, agent: str, workspace: str) -> ConnectionSink:
-        """Return where a connection of ``agent`` in ``workspace`` reports to."""
+    def connection_sink(self, agent: str) -> ConnectionSink:
+        """Return where a connection of ``agent`` reports to."""
         return _AgentSink(self, agent)
 
     def agent_state(self, agent: str, state: str, message: str | None) -> None:
@@ -293,7 +291,10 @@ class Workspace:
                 "What was said before is shown here, but the agent does not know it.",
             )
             return await connection.new_session(identity.spec, actor)
-        return await connection.load_session(identity.agent_session_id, identity.spec, actor, replay=actor.replay or identity.remote)
+        replay = actor.replay or identity.remote
+        return await connection.load_session(identity.agent_session_id, identity.spec, actor, replay=replay)
+            identity.agent_session_id, identity.spec, actor, replay=actor.replay or identity.remote
+        )
 
     async def _sign_in(self, connection: AgentConnection, actor: SessionActor, fault: AgentFault) -> None:
         """Ask the user how to sign in; raises what the agent said when they do not."""

@@ -5,9 +5,8 @@ from typing import Any, Final
 
 from sidecar.errors import AUTH_REQUIRED, AgentFault
 from sidecar.session.events import JsonObject
-from sidecar.session.lenient import texts_in
 from sidecar.session.interaction import SignIn, SignInMethod
-
+from sidecar.session.lenient import texts_in
 
 SIGN_IN_WORDS: Final = ("auth", "log in", "login", "logged in", "sign in", "signed in", "credential", "token", "api key", "401")
 

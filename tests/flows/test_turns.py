@@ -212,7 +212,7 @@ async def test_no_replay_is_not_used_for_a_remote_session(tmp_path: Path) -> Non
         actor = await b.new()
         assert actor.identity.remote
         await b.call("session.load", sessionId=actor.identity.session_id, replay=False)
-        assert "_meta" not in b.agent.calls("session/load")[0]["params"]
+        assert b.agent.calls("session/load")[0]["params"]["_meta"]["kiro"] == {"sessionSource": "remote"}
         with pytest.raises(Unavailable, match="local sessions only"):
             await b.call("mcp.authenticate", sessionId=actor.identity.session_id, server="docs")
 
