@@ -293,8 +293,6 @@ class Workspace:
             return await connection.new_session(identity.spec, actor)
         replay = actor.replay or identity.remote
         return await connection.load_session(identity.agent_session_id, identity.spec, actor, replay=replay)
-            identity.agent_session_id, identity.spec, actor, replay=actor.replay or identity.remote
-        )
 
     async def _sign_in(self, connection: AgentConnection, actor: SessionActor, fault: AgentFault) -> None:
         """Ask the user how to sign in; raises what the agent said when they do not."""
