@@ -6,6 +6,7 @@ it is answered within ``COMMAND_ANSWER_SECONDS``, and a result that comes later 
 
 import asyncio
 import logging
+import math
 from typing import Any, Final, Protocol, cast
 
 import anyio
@@ -95,8 +96,10 @@ class Calls:
             if call.scope.cancelled_caught:
                 error = _CANCELLED
         except asyncio.CancelledError:
-            self._replies.refuse(call.id, **_ENDING)
-            raise
+            if anyio.current_effective_deadline() == -math.inf:
+                self._replies.refuse(call.id, **_ENDING)
+                raise
+            error = _CANCELLED  # of something the hook awaited; let go, it would end the whole group
         except Exception as raised:  # noqa: BLE001  the top of every call: whatever goes wrong is answered
             error = _error_of(call.name, raised)
         finally:

@@ -52,6 +52,11 @@ class Outlet(Protocol):
         """Return when a bulk producer may write again."""
         ...
 
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes the editor has not taken yet."""
+        ...
+
 
 class _Waiter:
     __slots__ = ("event", "reply")
@@ -106,6 +111,11 @@ class EditorClient:
     async def room(self) -> None:
         """Wait until the editor has read enough; to be awaited before each frame of bulk output."""
         await self._outlet.room()
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes written that the editor's pipe has not taken yet."""
+        return self._outlet.queued_bytes
 
     async def request(self, method: str, params: Mapping[str, Any] | None = None, *, timeout: float | None = None) -> ClientReply:  # noqa: ASYNC109  a timeout is an answer here
         """Ask the editor; ``timeout`` in seconds, None = as long as it takes. Never raises for what the editor does.

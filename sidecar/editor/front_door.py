@@ -5,9 +5,8 @@ document notifications go to the application raw; the lifecycle, and what nobody
 """
 
 import logging
-from collections.abc import Callable, Mapping
-from enum import Enum
-from typing import Any, Final, cast
+from collections.abc import Callable
+from typing import Any, Final
 
 import anyio
 from anyio.abc import TaskGroup
@@ -16,6 +15,8 @@ from sidecar.codec import NotJson, decode, encode
 from sidecar.editor.calls import Calls
 from sidecar.editor.client import EditorClient
 from sidecar.editor.identity import PROTOCOLS, read_client, reduced_params
+from sidecar.editor.lifecycle import REFUSALS, Phase, is_taken
+from sidecar.editor.params import COMMAND_PREFIX, EXECUTE_COMMAND, command_call, object_params, only_argument
 from sidecar.editor.ports import EditorApp, RequestHook
 from sidecar.editor.protocol import build_protocol
 from sidecar.editor.writer import FrameWriter
@@ -44,36 +45,10 @@ from sidecar.rpc.messages import (
 )
 from sidecar.rpc.salvage import salvage
 
-SERVER_NOT_INITIALIZED: Final = -32002
 OPERATION_PREFIX: Final = "sidecar/"
-COMMAND_PREFIX: Final = "sidecar."
-EXECUTE_COMMAND: Final = "workspace/executeCommand"
 BAD_HEADERS_LOGGED: Final = 10
 
 _log = logging.getLogger(__name__)
-
-
-class Phase(Enum):
-    """Where the conversation with the editor stands (LSP 3.17, Server lifecycle)."""
-
-    NEW = "new"
-    READY = "ready"
-    SHUT_DOWN = "shut down"
-    ENDED = "ended"
-
-
-REFUSALS: Final[Mapping[Phase, tuple[int, str]]] = {
-    Phase.NEW: (SERVER_NOT_INITIALIZED, "send initialize first"),
-    Phase.SHUT_DOWN: (INVALID_REQUEST, "the sidecar was told to shut down; only exit may follow"),
-    Phase.ENDED: (INVALID_REQUEST, "the sidecar is ending"),
-}
-NOTIFICATIONS_TAKEN: Final[Mapping[Phase, frozenset[str] | None]] = {
-    Phase.NEW: frozenset({"exit"}),
-    Phase.READY: None,
-    Phase.SHUT_DOWN: frozenset({"exit"}),
-    Phase.ENDED: frozenset(),
-}
-"""Which notifications are taken in a phase; None = all."""
 
 
 def framed(message: Message) -> bytes:
@@ -115,6 +90,11 @@ class FrontDoor:
         """Return when a bulk producer may write again."""
         if self._writer is not None:
             await self._writer.room()
+
+    @property
+    def queued_bytes(self) -> int:
+        """Bytes the editor has not taken yet."""
+        return self._writer.queued if self._writer is not None else 0
 
     def answer(self, request_id: RequestId, result: Any) -> None:
         """Send the one reply of a request; nothing when it was answered before."""
@@ -246,12 +226,12 @@ class FrontDoor:
             self._initialize(request)
         elif method.startswith(OPERATION_PREFIX):
             name = method.removeprefix(OPERATION_PREFIX).replace("/", ".")
-            self._calls.begin(request.id, name, self._operation(name), _object(name, request.params))
+            self._calls.begin(request.id, name, self._operation(name), object_params(name, request.params))
         elif method == EXECUTE_COMMAND:
-            name, arguments = _command(request.params)
-            self._calls.begin_command(request.id, name, self._operation(name), _only_argument(name, arguments))
+            name, arguments = command_call(request.params)
+            self._calls.begin_command(request.id, name, self._operation(name), only_argument(name, arguments))
         elif (hook := self._features.get(method)) is not None:
-            params = _object(method, request.params)
+            params = object_params(method, request.params)
             self._protocol.check(method, params)
             self._calls.begin(request.id, method, hook, params)
         else:
@@ -267,7 +247,7 @@ class FrontDoor:
     def _initialize(self, request: IncomingRequest) -> None:
         if self._phase is not Phase.NEW:
             raise EditorFault("initialize was sent before; it is sent once", code=INVALID_REQUEST)
-        params = _object("initialize", request.params)
+        params = object_params("initialize", request.params)
         info = read_client(params)
         self.client.info = info
         additions = self._app.initialize(self.client, params)
@@ -288,8 +268,7 @@ class FrontDoor:
 
     def _receive_notification(self, notification: IncomingNotification) -> None:
         method = notification.method
-        taken = NOTIFICATIONS_TAKEN[self._phase]
-        if (taken is not None and method not in taken) or method.startswith(OPERATION_PREFIX):
+        if not is_taken(self._phase, method) or method.startswith(OPERATION_PREFIX):
             _log.info("the notification %s was not used", ascii(method[:80]))
             return
         self._guarded(method, lambda: self._notify(method, notification.params))
@@ -307,42 +286,10 @@ class FrontDoor:
     def _notify(self, method: str, params: Any) -> None:
         hook = self._app.notifications.get(method)
         if method == "window/workDoneProgress/cancel":
-            self.client.progress_cancelled(_object(method, params).get("token"))
+            self.client.progress_cancelled(object_params(method, params).get("token"))
         elif method == "initialized" and self.client.info.update is not None:
             self.client.show_message("warning", self.client.info.update)
         if hook is not None:
-            hook(_object(method, params))
+            hook(object_params(method, params))
         elif method in {"exit", "$/setTrace"}:
             self._protocol.handle(notification_message(method, params))
-
-
-def _object(name: str, params: Any) -> dict[str, Any]:
-    if params is None:
-        return {}
-    if not isinstance(params, dict):
-        raise EditorFault(f"{name}: params must be one JSON object, or be left out")
-    return cast("dict[str, Any]", params)
-
-
-def _command(params: Any) -> tuple[str, Any]:
-    """Return the operation's name and the arguments of workspace/executeCommand."""
-    given = _object(EXECUTE_COMMAND, params)
-    command = given.get("command")
-    if not isinstance(command, str):
-        raise EditorFault(f"{EXECUTE_COMMAND}: command must be a string")
-    if not command.startswith(COMMAND_PREFIX):
-        raise EditorFault(
-            f"{EXECUTE_COMMAND}: {command[:80]!a} is not a command of this server; its commands begin with sidecar."
-        )
-    return command.removeprefix(COMMAND_PREFIX), given.get("arguments")
-
-
-def _only_argument(name: str, arguments: Any) -> dict[str, Any]:
-    values = cast("list[Any]", arguments) if isinstance(arguments, list) else [arguments]
-    if len(values) > 1:
-        raise EditorFault(f"{name}: {len(values)} arguments were given; put everything into one JSON object, the only argument")
-    if not values or values[0] is None:
-        return {}
-    if not isinstance(values[0], dict):
-        raise EditorFault(f"{name}: the only argument must be one JSON object, or be left out")
-    return cast("dict[str, Any]", values[0])

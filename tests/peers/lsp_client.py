@@ -19,6 +19,9 @@ from types import TracebackType
 from typing import IO, Any, Self, cast
 
 WAIT_SECONDS = 5.0
+START_SECONDS = 30.0
+"""For the first message of a process: it imports, perhaps on a busy machine."""
+
 ABSENT: Any = object()
 
 _HEADER = re.compile(rb"Content-Length: (0|[1-9][0-9]*)\Z")
@@ -53,13 +56,22 @@ class Inbox:
         self._thread = threading.Thread(target=self._read, daemon=True)
         self._thread.start()
 
+    def stop_checking(self) -> None:
+        """Forget what was read and found: the test cut the stream itself."""
+        for found in (self.violations, self.replies, self.told, self.asked, self.errors_without_id):
+            found.clear()
+
+    def close_stream(self) -> None:
+        """Close the reading end of the pipe, as an editor that dies in part."""
+        os.dup2(os.open(os.devnull, os.O_RDONLY), self._stream.fileno())
+
     def join(self, within: float) -> None:
         """Wait until the server's output ended and all of it was checked."""
         self._thread.join(within)
 
     def wait(self, ready: Callable[[], bool], within: float, otherwise: str) -> None:
         """Wait until ``ready``, looked at under the lock; fail with ``otherwise``, at once when nothing more can come."""
-        deadline = time.monotonic() + within
+        deadline = time.monotonic() + (within if self.bytes_read else max(within, START_SECONDS))
         with self.changed:
             while not ready():
                 if self.violations:
@@ -281,7 +293,7 @@ class LspClient:
     def initialize(self, capabilities: Mapping[str, Any] | None = None, **params: Any) -> dict[str, Any]:
         """Initialize and say so; return the result."""
         asked = {"processId": None, "rootUri": None, "capabilities": dict(capabilities or {}), **params}
-        result = self.result("initialize", asked, within=4 * WAIT_SECONDS)
+        result = self.result("initialize", asked, within=START_SECONDS)
         self.notify("initialized", {})
         return result
 
@@ -303,6 +315,13 @@ class LspClient:
         self._join(within)
         return code
 
+    def kill(self) -> None:
+        """End the process and forget it; nothing is checked."""
+        self.hear()
+        self.process.kill()
+        self.process.wait()
+        self._close_streams()
+
     def signal(self, number: signal.Signals) -> None:
         """Signal the server."""
         self.process.send_signal(number)
@@ -321,11 +340,7 @@ class LspClient:
         if hung:
             self.process.kill()
             self.process.wait()
-        self._join(WAIT_SECONDS)
-        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
-            if stream is not None:
-                with contextlib.suppress(OSError):
-                    stream.close()
+        self._close_streams()
         if kind is None:
             assert not hung, "the server did not end when its input did"
             self.check()
@@ -352,6 +367,13 @@ class LspClient:
             error.add_note(f"stderr: {self.stderr[-3000:].decode(errors='replace')}")
             raise
 
+    def _close_streams(self) -> None:
+        self._join(WAIT_SECONDS)
+        for stream in (self.process.stdin, self.process.stdout, self.process.stderr):
+            if stream is not None:
+                with contextlib.suppress(OSError):
+                    stream.close()
+
     def _join(self, within: float) -> None:
         self.inbox.join(within)
         self._stderr_reader.join(within)
@@ -366,7 +388,7 @@ class LspClient:
 
 def _key(request_id: Any) -> tuple[type[Any], Any]:
     """Ids match by type too: 1, "1" and true are three."""
-    return type(request_id), request_id
+    return cast("type[Any]", type(request_id)), request_id
 
 
 def _no_constant(name: str) -> Any:

@@ -147,7 +147,10 @@ class TinyApp:
         return {"value": object()}
 
     async def what_was_told(self, params: dict[str, Any]) -> Any:
-        return {"told": self.told, "stall": self.stall}
+        told = {"told": self.told, "stall": self.stall}
+        if params.get("reset"):
+            self.stall = 0.0
+        return told
 
     async def ask(self, params: dict[str, Any]) -> Any:
         kind = cast("MessageKind", params.get("type", "info"))
@@ -167,10 +170,12 @@ class TinyApp:
         return {"outcome": reply.outcome, "result": reply.result, "error": error}
 
     async def flood(self, params: dict[str, Any]) -> Any:
+        most = 0
         for number in range(params["count"]):
             await self.client.room()
             self.client.notify("test/flood", {"number": number, "text": "x" * params["size"]})
-        return None
+            most = max(most, self.client.queued_bytes)
+        return {"most_queued": most}
 
     async def big(self, params: dict[str, Any]) -> Any:
         return {"text": "é" * params["size"]}

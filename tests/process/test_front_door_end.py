@@ -168,6 +168,7 @@ def test_a_deaf_editor_that_closes_its_input_does_not_keep_it_alive() -> None:
         began = time.monotonic()
         assert client.process.wait(SHUTDOWN_GRACE_SECONDS + 3) == 1
         assert time.monotonic() - began < SHUTDOWN_GRACE_SECONDS + 2
+        client.wait()
         client.inbox.stop_checking()
 
 
