@@ -20,7 +20,7 @@ def main() -> int:
         print("not everything that the tests need could be installed; see above", file=sys.stderr)
         return 1
     workers = min(os.cpu_count() or 1, MOST_WORKERS)
-    argv = [sys.executable, "-m", "pytest", "-n", str(workers), "--dist", "loadfile", *sys.argv[1:]]
+    argv = [sys.executable, "-m", "pytest", "-n", str(workers), "--dist", "loadfile", "--durations", "10", *sys.argv[1:]]
     return subprocess.run(argv, check=False, cwd=Path(__file__).resolve().parent.parent).returncode
 
 
