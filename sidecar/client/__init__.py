@@ -6,7 +6,7 @@ async with open_client(load_configuration()) as client:
 ```
 """
 
-from collections.abc import AsyncIterator, Callable, Mapping
+from collections.abc import AsyncGenerator, Callable, Mapping
 from contextlib import asynccontextmanager
 from typing import Any
 
@@ -48,7 +48,7 @@ async def open_client(
     *,
     store: bool = True,
     on_trouble: Callable[[str], None] = lambda _: None,
-) -> AsyncIterator[Client]:
+) -> AsyncGenerator[Client, None]:
     """Open a workspace for as long as the block runs; agents, tasks and the store end with it, in bounded time."""
     worker = StoreWorker(lambda: SessionStore(state_directory()), on_trouble) if store else None
     async with anyio.create_task_group() as outer:

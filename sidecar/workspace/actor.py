@@ -1,213 +1,26 @@
-"""One session as the user works with it: its state, the prompts that wait, the turn that runs, and the agent behind it.
+"""One session as the user works with it: the prompts that wait and the turn that runs, on top of ``actor_core``.
 
-An actor is the ``SessionSink`` of its session. It survives its agent: when the connection is lost the next need starts a fresh
-one and loads the session; a prompt whose outcome is unknown is never sent again.
+A prompt whose outcome is unknown is never sent again.
 """
 
-from collections.abc import Awaitable, Callable, Mapping, Sequence
-from typing import Any, ClassVar, Final, Protocol
+from collections.abc import Awaitable, Callable, Sequence
+from typing import Any, Final
 
 import anyio
-import attrs
 
-from sidecar.errors import AgentFault, EditorFault, Refused, SidecarError, Unavailable
-from sidecar.session.events import (
-    CancelRequested,
-    JsonObject,
-    LoadEnded,
-    NoticeAdded,
-    SessionEvent,
-    TurnEnded,
-    TurnStarted,
-)
-from sidecar.session.interaction import Answered, Form, PermissionRequest, QuestionBody, QuestionHandle, Withdrawal
-from sidecar.session.model import SessionState
-from sidecar.session.ports import AgentConnection, Loss, SessionOpened, SessionSpec
-from sidecar.session.text import unpack
-from sidecar.workspace.broker import Asker, Broker, Clock
+from sidecar.errors import AgentFault, EditorFault, SidecarError, Unavailable
+from sidecar.session.events import CancelRequested, JsonObject, SessionEvent, TurnEnded, TurnStarted
+from sidecar.session.interaction import Form, PermissionRequest, Withdrawal
+from sidecar.workspace.actor_core import RESTART_OFFER, Opener, SessionCore, SessionIdentity
 from sidecar.workspace.turns import PromptQueue, QueuedPrompt
 
+__all__ = ["Opener", "SessionActor", "SessionIdentity"]
+
 CANCEL_PATIENCE_SECONDS: Final = 10.0
-RESTART_OFFER: Final = "agent.restart"
-RELOAD_OFFER: Final = "session.load"
 
 
-@attrs.define
-class SessionIdentity:
-    """Which session this is: ours, the agent's, and what has to be sent again when it is loaded."""
-
-    session_id: str
-    agent: str
-    spec: SessionSpec
-    agent_session_id: str | None = None
-    generation: str | None = None
-    remote: bool = False
-
-
-class Opener(Protocol):
-    """Opens the session at an agent: the workspace's part that knows agents, sign-in and wishes."""
-
-    async def open(self, actor: "SessionActor") -> tuple[AgentConnection, SessionOpened]:
-        """Connect and create or load ``actor``'s session; the actor is bound as its sink."""
-        ...
-
-
-class SessionActor:
+class SessionActor(SessionCore):
     """Folds events into state, runs one turn at a time, keeps the queue."""
-
-    chosen_names: ClassVar = frozenset({"mode", "model", "effort"})
-
-    def __init__(
-        self, identity: SessionIdentity, broker: Broker, opener: Opener, clock: Clock, new_turn_id: Callable[[], str]
-    ) -> None:
-        self.identity = identity
-        self.state = SessionState()
-        self.queue = PromptQueue()
-        self.connection: AgentConnection | None = None
-        self.closed = False
-        self.replay = True
-        self.replayed = False
-        self.chosen: dict[str, str] = {}
-        self._broker = broker
-        self._opener = opener
-        self._clock = clock
-        self._new_turn_id = new_turn_id
-        self._lock = anyio.Lock()
-        self._wake = anyio.Event()
-        self._ended = anyio.Event()
-        self._running: QueuedPrompt | None = None
-        self._phase = "idle"
-        self._since = clock.iso()
-        self._message: str | None = None
-        self._offers: list[str] = []
-        self._last_frame_at: str | None = None
-        self._listeners: list[Callable[[Sequence[SessionEvent]], None]] = []
-        self._show_status()
-
-    # --- the sink ---------------------------------------------------------------------------------------------------------
-
-    def apply(self, batch: Sequence[SessionEvent]) -> None:
-        """Take the events of one read; observers see them after the state does."""
-        self._last_frame_at = self._clock.iso()
-        self.state.apply(batch)
-        for event in batch:
-            if type(event) is LoadEnded and event.ok:
-                self.replayed = event.replayed
-        for listener in self._listeners:
-            listener(batch)
-
-    def ask(self, question: QuestionBody, answered: Answered) -> QuestionHandle:
-        """Put a question of this session to the user."""
-        asker = Asker(self.identity.session_id, self.identity.agent, getattr(question, "origin", None) or "agent")
-        return self._broker.ask(asker, question, answered)
-
-    def tool_call(self, tool_call_id: str) -> JsonObject | None:
-        """Return what is known of a tool call."""
-        part = self.state.conversation.tool_parts.get(tool_call_id)
-        return {name: unpack(value) for name, value in part.fields.items()} if part is not None else None
-
-    def observe(self, listener: Callable[[Sequence[SessionEvent]], None]) -> Callable[[], None]:
-        """Call ``listener(batch)`` for every batch; returns the way to stop."""
-        self._listeners.append(listener)
-        return lambda: self._listeners.remove(listener)
-
-    # --- status -----------------------------------------------------------------------------------------------------------
-
-    @property
-    def phase(self) -> str:
-        """``idle``, ``opening``, ``running``, ``cancelling``, ``lost`` or ``ended``."""
-        return self._phase
-
-    @property
-    def running_turn_id(self) -> str | None:
-        """The turn that was sent and has not ended."""
-        return self._running.turn_id if self._running is not None else None
-
-    @property
-    def last_frame_at(self) -> str | None:
-        """When something last came from the agent; ages are plain time since then."""
-        return self._last_frame_at
-
-    def _set_phase(self, phase: str, message: str | None = None, offers: Sequence[str] = ()) -> None:
-        if phase != self._phase:
-            self._since = self._clock.iso()
-        self._phase, self._message, self._offers = phase, message, list(offers)
-        self._show_status()
-
-    def _show_status(self) -> None:
-        identity = self.identity
-        status: dict[str, Any] = {"state": self._phase, "since": self._since, "agent": identity.agent, "held": self.queue.held}
-        status |= {"remote": identity.remote} if identity.remote else {}
-        status |= {"message": self._message} if self._message else {}
-        status |= {"offers": self._offers} if self._offers else {}
-        status |= {"generation": identity.generation} if identity.generation else {}
-        self.state.set_status(status)
-
-    def _show_queue(self) -> None:
-        self.state.set_queue(self.queue.to_json())
-        self._show_status()
-
-    def notice(self, severity: str, title: str, description: str | None = None) -> None:
-        """Tell something beside the conversation, from the sidecar itself."""
-        self.state.apply([NoticeAdded(severity, title, description, source="sidecar")])
-
-    # --- the agent behind it -------------------------------------------------------------------------------------------------
-
-    async def ensure_open(self) -> AgentConnection:
-        """Return the connection, starting the agent and creating or loading the session first where needed."""
-        if self.closed:
-            raise Refused("the session is closed; load it or start a new one")
-        async with self._lock:
-            if self.connection is not None:
-                return self.connection
-            before = self._phase
-            self._set_phase("opening")
-            try:
-                connection, opened = await self._opener.open(self)
-            except BaseException as error:
-                self._set_phase(
-                    "lost" if before == "lost" else "idle", error.message if isinstance(error, SidecarError) else None
-                )
-                raise
-            self.opened(connection, opened)
-            return connection
-
-    def opened(self, connection: AgentConnection, opened: SessionOpened) -> None:
-        """The agent has the session now."""
-        self.connection = connection
-        self.identity.agent_session_id = opened.agent_session_id
-        self.identity.remote = opened.remote
-        if opened.remote:
-            self.identity.spec = attrs.evolve(self.identity.spec, source="remote")
-        self.identity.generation = connection.info.generation
-        for sentence in opened.skipped:
-            self.notice("warning", "Something was not sent to the agent", sentence)
-        self._set_phase("running" if self._running is not None else "idle")
-
-    async def reload(self, *, replay: bool) -> None:
-        """Load the session again over the same connection; what is shown stays until the agent's history is complete."""
-        async with self._lock:
-            self.replay = replay
-            self.connection = None
-        await self.ensure_open()
-
-    def remember_wish(self, name: str, value: str | bool) -> None:
-        """Keep what the user chose for this session; sent again when it is loaded."""
-        if name in self.chosen_names and isinstance(value, str):
-            self.chosen[name] = value
-            self.identity.spec = attrs.evolve(self.identity.spec, **{name: value})
-
-    def connection_lost(self, loss: Loss) -> None:
-        """The agent is gone; its running turn and questions have ended already."""
-        self.connection = None
-        self._broker.withdraw_session(self.identity.session_id, Withdrawal.AGENT_LOST)
-        if not self.closed and not loss.expected:
-            self.queue.held = bool(len(self.queue))
-            self._set_phase("lost", loss.reason, [RESTART_OFFER])
-        else:
-            self._set_phase("ended" if self.closed else "idle")
-
-    # --- turns ------------------------------------------------------------------------------------------------------------
 
     async def prompt(self, text: str, blocks: Sequence[JsonObject], while_running: str = "queue") -> dict[str, str]:
         """Send a prompt, or queue it, steer with it or replace the running turn: ``{"turnId", "state"}``."""
@@ -357,28 +170,3 @@ class SessionActor:
         else:
             self._queue(text, [{"type": "text", "text": text}], first=True, origin="guidance")
             self._wake.set()
-
-    # --- the end -----------------------------------------------------------------------------------------------------------
-
-    def end(self) -> None:
-        """Close for good: questions withdrawn, the runner stops."""
-        self.closed = True
-        self._broker.withdraw_session(self.identity.session_id, Withdrawal.SESSION_CLOSED)
-        self._set_phase("ended")
-        self._wake.set()
-
-    def mapping(self) -> Mapping[str, Any]:
-        """Return the session in one line of a list."""
-        identity = self.identity
-        shown: dict[str, Any] = {
-            "sessionId": identity.session_id,
-            "agent": identity.agent,
-            "cwd": identity.spec.cwd,
-            "title": self.state.conversation.title,
-            "state": self._phase,
-        }
-        if identity.agent_session_id is not None:
-            shown["agentSessionId"] = identity.agent_session_id
-        if self._last_frame_at is not None:
-            shown["lastFrameAt"] = self._last_frame_at
-        return shown

@@ -60,6 +60,13 @@ def session_operations(workspace: Workspace) -> list[Operation]:
             (*WHICH, Param("before"), Param("limit", "integer")),
             "{turns, before?}",
         ),
+        *_optional_operations(sessions),
+    ]
+
+
+def _optional_operations(sessions: "_Sessions") -> list[Operation]:
+    """Rows that depend on what the agent offers."""
+    return [
         Operation("session.close", "End a session here and free it at the agent.", sessions.close, WHICH, "{closed}"),
         Operation("session.delete", "Delete a session at the agent and here.", sessions.delete, WHICH, "{deleted}"),
         Operation("session.fork", "Branch a session.", sessions.fork, (*WHICH, Param("messageId")), "{sessionId}"),
@@ -170,7 +177,7 @@ class _Sessions:
             return known
         settings = workspace.configuration.settings.agent_named(agent)
         folder = folder_of(workspace, params.get("workspace"))
-        spec, _ = await workspace.specification(settings, folder, additional_directories=_directories(params))
+        spec, _ = await workspace.resources.specification(settings, folder, additional_directories=_directories(params))
         identity = SessionIdentity(f"s-{secrets.token_hex(4)}", settings.name, spec, agent_session_id)
         return workspace.adopt(identity)
 

@@ -16,7 +16,6 @@ TURN = Param("turnId", required=True, doc="Id of a queued prompt.")
 def turn_operations(workspace: Workspace) -> list[Operation]:
     """Return the rows of this family."""
     turns = _Turns(workspace)
-    queue = "{queue: [{turnId, text, queuedAt, origin}]}"
     while_running = Param(
         "whileRunning", choices=("queue", "steer", "replace"), doc="What to do when a turn runs; default queue."
     )
@@ -47,6 +46,13 @@ def turn_operations(workspace: Workspace) -> list[Operation]:
             (Param("text", required=True), *WHICH),
             '{state: "steered" | "queued" | "unsupported"}',
         ),
+        *_queue_operations(turns),
+    ]
+
+
+def _queue_operations(turns: "_Turns") -> list[Operation]:
+    queue = "{queue: [{turnId, text, queuedAt, origin}]}"
+    return [
         Operation("queue.list", "Prompts that wait.", turns.queue_list, WHICH, queue),
         Operation(
             "queue.edit", "Change a waiting prompt.", turns.queue_edit, (TURN, Param("text", required=True), *WHICH), queue

@@ -10,14 +10,14 @@ from sidecar.session.ports import AgentConnection
 from sidecar.session.wishes import Already, Decision, NotOffered, NotReported, SetMode, SetOption, decide
 
 if TYPE_CHECKING:
-    from sidecar.workspace.actor import SessionActor
+    from sidecar.workspace.actor_core import SessionCore
 
 OPTION_WAIT_SECONDS: Final = 5.0
 """Kiro reports its model option seconds after the session began (Kiro facts, frame orders 10)."""
 
 
 async def apply_wishes(
-    connection: AgentConnection, actor: "SessionActor", agent_session_id: str, wishes: Mapping[str, str | bool]
+    connection: AgentConnection, actor: "SessionCore", agent_session_id: str, wishes: Mapping[str, str | bool]
 ) -> list[str]:
     """Set each wish that is offered, in order; return one sentence for each that was not."""
     return [
@@ -28,7 +28,7 @@ async def apply_wishes(
 
 
 async def _apply(
-    connection: AgentConnection, actor: "SessionActor", agent_session_id: str, name: str, value: str | bool
+    connection: AgentConnection, actor: "SessionCore", agent_session_id: str, name: str, value: str | bool
 ) -> str | None:
     decision = await _decision(actor, name, value)
     try:
@@ -50,13 +50,13 @@ async def _apply(
     return f"the agent did not take {name} {value!r}"
 
 
-def _decide(actor: "SessionActor", name: str, value: str | bool) -> Decision:
+def _decide(actor: "SessionCore", name: str, value: str | bool) -> Decision:
     conversation = actor.state.conversation
     modes = None if conversation.modes is None else {"available": conversation.modes, "current": conversation.mode}
     return decide(conversation.config_options or (), modes, name, value)
 
 
-async def _decision(actor: "SessionActor", name: str, value: str | bool) -> Decision:
+async def _decision(actor: "SessionCore", name: str, value: str | bool) -> Decision:
     """Decide, waiting a bounded time for an option that may still be reported."""
     changed = anyio.Event()
 

@@ -152,6 +152,9 @@ class Bench:
         await self.until(lambda: len(self.workspace.broker.pending()) >= number)
         return self.workspace.broker.pending()[number - 1]
 
+    def told(self, agent: str, severity: str, title: str, description: str | None) -> None:
+        self.notices.append((agent, severity, title, description))
+
     async def open_url(self, body: Any) -> bool:
         self.opened_urls.append(body.url.reveal())
         return True
@@ -174,6 +177,7 @@ async def bench(make: Make | ScriptedAgent, folder: Path, **settings: Any) -> As
     assert not layer.problems, layer.problems
     configuration = combine(layer)
     async with anyio.create_task_group() as outer:
+
         async def start(launch: Launch, tasks: anyio.abc.TaskGroup) -> AgentProcess:
             played = make if isinstance(make, ScriptedAgent) else make(launch)
             ours, theirs = memory_pair()
@@ -188,7 +192,7 @@ async def bench(make: Make | ScriptedAgent, folder: Path, **settings: Any) -> As
             workspace = Workspace(tasks, configuration, hooks, start=start)
             under_test = Bench(workspace, folder)
             hooks.open_url = under_test.open_url
-            hooks.notice = lambda *told: under_test.notices.append(told)
+            hooks.notice = under_test.told
             hooks.agent_changed = lambda name, state, _: under_test.agent_states.append((name, state))
             try:
                 yield under_test

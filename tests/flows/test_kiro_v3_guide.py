@@ -15,7 +15,13 @@ from tests.peers.scripted import member
 
 pytestmark = [pytest.mark.anyio, pytest.mark.parametrize("policy", ["announced-only", "announced-plus-known"])]
 
-ALL_ANNOUNCED = ("_kiro/mcp/resetServer", "_session/steer", "_session/steer/clear", "_kiro/account/getUsage", "_kiro/session/export")
+ALL_ANNOUNCED = (
+    "_kiro/mcp/resetServer",
+    "_session/steer",
+    "_session/steer/clear",
+    "_kiro/account/getUsage",
+    "_kiro/session/export",
+)
 
 
 async def test_the_cli_is_started_with_the_v3_engine_and_the_intended_owner_of_the_sign_in(policy: str, tmp_path: Path) -> None:
@@ -271,10 +277,11 @@ async def test_unknown_requests_of_the_agent_get_an_error(policy: str, tmp_path:
 
 
 async def test_snapshots_replace_and_an_unchanged_failure_is_told_once(policy: str, tmp_path: Path) -> None:
-    async with bench(kiro_v3(), tmp_path, extension_methods=policy) as b:
+    agent = kiro_v3()
+    async with bench(agent, tmp_path, extension_methods=policy) as b:
         actor = await b.new()
         for _ in range(3):
-            b.agent.send_servers(actor.identity.agent_session_id or "")  # pyright: ignore[reportAttributeAccessIssue]
+            agent.send_servers(actor.identity.agent_session_id or "")
         await b.run(actor, "answer")
         servers = (await b.call("mcp.status", sessionId=actor.identity.session_id))["servers"]
         assert [server["name"] for server in servers] == ["docs", "off"]

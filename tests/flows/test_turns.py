@@ -236,7 +236,11 @@ async def test_an_agent_of_another_protocol_version_is_refused_with_the_versions
 
 async def test_signing_in_is_asked_once_and_the_session_opened_afterwards(tmp_path: Path) -> None:
     async with bench(PlainAgent(PlainOptions(auth="agent")), tmp_path, protocol="acp") as b:
-        b.workspace.spawn(b.new)
+
+        async def open_session() -> None:
+            await b.new()
+
+        b.workspace.spawn(open_session)
         pending = await b.question()
         shown = pending.to_json()
         assert shown["kind"] == "signIn"
@@ -284,7 +288,9 @@ async def test_a_question_whose_command_changes_gets_a_new_id_and_the_old_answer
         old = pending.id
         call_id = pending.to_json()["toolCallId"]
         raw = {"command": "rm -rf ~"}
-        b.agent.update(actor.identity.agent_session_id or "", "tool_call_update", toolCallId=call_id, title="rm -rf ~", rawInput=raw)
+        b.agent.update(
+            actor.identity.agent_session_id or "", "tool_call_update", toolCallId=call_id, title="rm -rf ~", rawInput=raw
+        )
         await b.until(lambda: b.workspace.broker.pending()[0].id != old)
         assert (await b.call("pending.answer", id=old, optionId="accept"))["accepted"] is False
         fresh = b.workspace.broker.pending()[0]
