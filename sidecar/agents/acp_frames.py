@@ -1,5 +1,6 @@
 """Replies of an ACP agent read leniently into values of the session model. Pure."""
 
+from collections.abc import Callable
 from typing import Any
 
 from sidecar.rpc.messages import IncomingReply
@@ -25,15 +26,15 @@ def turn_ended(turn_id: str, reply: IncomingReply, ended_at: str) -> TurnEnded:
     )
 
 
-def read_page(result: Any) -> SessionPage:
-    """Read a page of ``session/list``; entries without an id are left out."""
+def read_page(result: Any, to_ours: Callable[[str], str] = str) -> SessionPage:
+    """Read a page of ``session/list``; entries without an id are left out, folders told as they are here."""
     page = object_at(result)
-    sessions = [_listed(entry) for entry in objects_in(page.get("sessions")) if isinstance(entry.get("sessionId"), str)]
+    sessions = [_listed(entry, to_ours) for entry in objects_in(page.get("sessions")) if isinstance(entry.get("sessionId"), str)]
     return SessionPage(sessions, text_or_none(page.get("nextCursor")))
 
 
-def _listed(entry: JsonObject) -> JsonObject:
-    shown: dict[str, Any] = {"agentSessionId": entry["sessionId"], "cwd": entry.get("cwd", "")}
+def _listed(entry: JsonObject, to_ours: Callable[[str], str]) -> JsonObject:
+    shown: dict[str, Any] = {"agentSessionId": entry["sessionId"], "cwd": to_ours(str(entry.get("cwd") or ""))}
     shown |= {key: entry[key] for key in ("title", "updatedAt", "additionalDirectories") if entry.get(key) is not None}
     if entry.get("_meta") is not None:
         shown["meta"] = entry["_meta"]

@@ -34,6 +34,7 @@ class AcpInbound:
         self._sink = sink
         self._now = now
         self._keep_raw = keep_raw
+        self._paths = requests.paths
         self._batch: list[SessionEvent] = []
         self._batch_session = ""
         self._noise = 0
@@ -68,7 +69,8 @@ class AcpInbound:
         if not isinstance(session_id, str) or update is None:
             self._table.mark_incomplete("the agent sent an update without a session id")
             return
-        self._add(session_id, translate_update(update, keep_raw=self._keep_raw))
+        events = translate_update(update, keep_raw=self._keep_raw)
+        self._add(session_id, [self._paths.event(event) for event in events] if self._paths else events)
 
     def _connection_event(self, event: SessionEvent) -> None:
         if isinstance(event, McpServersReplaced):

@@ -13,7 +13,7 @@ import attrs
 
 from sidecar.acp.kiro_v3 import consent_reply
 from sidecar.agents.acp_sessions import Bound, SessionTable
-from sidecar.agents.acp_translate import UnreadableRequest, read_permission
+from sidecar.agents.acp_translate import UnreadableRequest, read_permission, translate_update
 from sidecar.agents.profiles import AgentProfile
 from sidecar.errors import INVALID_PARAMS, METHOD_NOT_FOUND, SidecarError, to_rpc_error
 from sidecar.rpc.messages import IncomingRequest, RequestId
@@ -81,6 +81,7 @@ class AcpRequests:
         token: TokenSource | None,
     ) -> None:
         self._profile = profile
+        self.paths = profile.paths
         self._table = table
         self._sink = sink
         self._tasks = tasks
@@ -156,6 +157,8 @@ class AcpRequests:
 
     def _permission(self, request: IncomingRequest, params: Mapping[str, Any]) -> None:
         bound = self._table.get(params.get("sessionId"))
+        if self.paths:
+            params = {**params, "toolCall": self.paths.tool_call(object_at(params, "toolCall"))}
         try:
             body = self._read_permission(params, bound)
         except UnreadableRequest as error:
@@ -171,17 +174,20 @@ class AcpRequests:
             )
             return
 
+        if bound is not None:
+            bound.take(translate_update({**object_at(params, "toolCall"), "sessionUpdate": "tool_call_update"}))
         self._ask(request, bound, body, permission_reply, params)
 
     def _read_permission(self, params: Mapping[str, Any], bound: Bound | None) -> PermissionRequest:
         call_id = object_at(params, "toolCall").get("toolCallId")
         known = bound.sink.tool_call(call_id) if bound is not None and isinstance(call_id, str) else None
         root = _workspace_root(params)
-        own = bound is not None and root is not None and is_session_folder(root, bound.cwd)
+        own = bound is not None and root is not None and is_session_folder(self.paths.to_ours(root), bound.cwd)
         body = read_permission(params, known, workspace_is_session=own)
         if body.consent is None or bound is None:
             return body
-        return attrs.evolve(body, consent=attrs.evolve(body.consent, workspace_root=bound.cwd if own else None))
+        workspace_root = self.paths.to_agent(bound.cwd) if own else None
+        return attrs.evolve(body, consent=attrs.evolve(body.consent, workspace_root=workspace_root))
 
     # --- forms and addresses ----------------------------------------------------------------------------------------------
 

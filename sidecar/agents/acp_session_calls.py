@@ -94,9 +94,11 @@ class AcpSessionCalls(AcpLink):
         values = self._announced.info.capabilities.values
         scope = query.scope if query.scope in (values.get("sessionListScopes") or ()) else None
         source = query.source if query.source in (values.get("sessionSources") or ()) else None
-        params = build.list_sessions(query.cwd, query.cursor, scope=scope, source=source)
+        paths = self._profile.paths
+        cwd = None if query.cwd is None else paths.to_agent(query.cwd)
+        params = build.list_sessions(cwd, query.cursor, scope=scope, source=source)
         result = await self._peer.request("session/list", params, timeout=CALL_TIMEOUT_SECONDS)
-        return read_page(result)
+        return read_page(result, paths.to_ours)
 
     async def close_session(self, agent_session_id: str) -> None:
         if self.info.capabilities.close and self._peer.closed is None:
@@ -131,7 +133,10 @@ class AcpSessionCalls(AcpLink):
                 skipped.append(f"{self._profile.name} takes no MCP servers over {kind}; {server.get('name')} was left out")
             else:
                 servers.append(server)
-        return {"cwd": spec.cwd, "mcp_servers": servers, "additional_directories": directories}
+        to_agent = self._profile.paths.to_agent
+        if directories is not None:
+            directories = [to_agent(directory) for directory in directories]
+        return {"cwd": to_agent(spec.cwd), "mcp_servers": servers, "additional_directories": directories}
 
     def _kiro_inputs(self, spec: SessionSpec) -> SessionInputs:
         if self._announced.info.generation != "kiro-v3":

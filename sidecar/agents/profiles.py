@@ -9,6 +9,7 @@ from typing import Final, Literal
 
 import attrs
 
+from sidecar.agents.path_map import PathMap
 from sidecar.config import AgentSettings
 from sidecar.errors import ConfigFault
 from sidecar.transport.process import Launch, resolve_program
@@ -42,6 +43,7 @@ class AgentProfile:
     always_additional_directories: bool = False
     one_process_per_session: bool = False
     supervised: bool = False
+    paths: PathMap = attrs.field(factory=PathMap)
 
     def may_call(self, method: str, announced: Sequence[str]) -> bool:
         """Return whether the policy lets a private ``method`` be called."""
@@ -61,6 +63,7 @@ def profile_of(settings: AgentSettings) -> AgentProfile:
         policy=settings.extension_methods,
         one_process_per_session=settings.process == "session",
         supervised=settings.supervised,
+        paths=PathMap(settings.path_map),
     )
     if settings.protocol == "kiro-v3":
         by_client = settings.auth == "client"
