@@ -8,11 +8,12 @@ from collections.abc import Sequence
 from typing import Final
 
 from sidecar.acp import build
+from sidecar.agents.acp_announced import PLAIN
 from sidecar.agents.acp_frames import turn_ended
 from sidecar.agents.acp_link import ConnectionOptions, Offers, now_iso
 from sidecar.agents.acp_session_calls import CALL_TIMEOUT_SECONDS, AcpSessionCalls
 from sidecar.agents.acp_translate import translate_session_reply
-from sidecar.agents.extensions import EXTENSIONS
+from sidecar.agents.extensions import EXTENSIONS, wants_sign_in
 from sidecar.errors import AgentFault, Refused, Unavailable
 from sidecar.rpc.messages import IncomingReply
 from sidecar.session.events import JsonObject, SteeringChanged, TurnEnded
@@ -123,6 +124,9 @@ class AcpConnection(AcpSessionCalls):
         except BaseException:
             self._requests.sign_in_ended(server)
             raise
+
+    def wants_sign_in(self, fault: AgentFault) -> bool:
+        return wants_sign_in(fault, kiro=self._announced.info.generation != PLAIN)
 
     async def authenticate(self, method_id: str) -> None:
         params = build.authenticate(method_id)

@@ -1,7 +1,7 @@
 """What an agent announced at ``initialize``, read once: the running agent's word is the only one that counts."""
 
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any
+from typing import Any, Final
 
 import attrs
 
@@ -10,7 +10,10 @@ from sidecar.agents.profiles import AgentProfile
 from sidecar.session.lenient import object_at, objects_in, text_or_none, texts_in
 from sidecar.session.ports import AgentInfo, Capabilities, SessionSpec
 
-ANNOUNCED_VALUES = (
+KIRO_V3: Final = "kiro-v3"
+KIRO_V2: Final = "kiro-v2"
+PLAIN: Final = "acp"
+ANNOUNCED_VALUES: Final = (
     "sessionSources",
     "sessionListScopes",
     "executionTargets",
@@ -86,6 +89,7 @@ def read_announced(result: Any, profile: AgentProfile) -> Announced:
         title=text_or_none(agent.get("title")) or text_or_none(agent.get("name")),
         version=text_or_none(agent.get("version")),
         generation=_generation(kiro, profile),
+        late_options=bool(kiro),
         capabilities=standard,
         auth_methods=tuple(objects_in(object_at(result).get("authMethods"))),
     )
@@ -95,5 +99,5 @@ def read_announced(result: Any, profile: AgentProfile) -> Announced:
 def _generation(kiro: Mapping[str, Any], profile: AgentProfile) -> str:
     """V3 is known by its marker alone; both generations negotiate protocol version 1 (Kiro V3 client guide)."""
     if kiro:
-        return "kiro-v3"
-    return "kiro-v2" if profile.kiro == "v2" else "acp"
+        return KIRO_V3
+    return KIRO_V2 if profile.kiro == "v2" else PLAIN

@@ -9,7 +9,7 @@ import attrs
 
 from sidecar.acp import build
 from sidecar.acp.schema import PROTOCOL_VERSION
-from sidecar.agents.acp_announced import Announced, read_announced
+from sidecar.agents.acp_announced import KIRO_V3, Announced, read_announced
 from sidecar.agents.acp_hot import batch_decoder
 from sidecar.agents.acp_inbound import AcpInbound
 from sidecar.agents.acp_requests import AcpRequests, TokenSource
@@ -124,7 +124,7 @@ class AcpLink:
                 f"{PROTOCOL_VERSION}. Update whichever of the two is older."
             )
         self._announced = read_announced(result, self._profile)
-        if self._profile.kiro == "v3" and self._announced.info.generation != "kiro-v3":
+        if self._profile.kiro == "v3" and self._announced.info.generation != KIRO_V3:
             self._sink.notice(
                 "warning",
                 f"{self._profile.name} did not introduce itself as Kiro CLI V3",

@@ -38,6 +38,7 @@ from sidecar.session.urls import judge_url
 CANCELLED_OUTCOME: Mapping[str, Any] = {"outcome": {"outcome": "cancelled"}}
 NARROWEST_SCOPE = "session"
 SIGN_IN_LIMIT = 8
+UPDATED_FIELDS: Mapping[str, str] = {"title": "title", "kind": "kind", "raw_input": "rawInput", "content": "content"}
 
 TokenSource: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Reply: TypeAlias = Callable[[QuestionBody, Answer | Withdrawal], Mapping[str, Any]]
@@ -146,6 +147,7 @@ class AcpRequests:
                 continue
             if body.tool_call_id != event.tool_call_id:
                 continue
+            found.params = _with_update(found.params, event)
             try:
                 found.body = self._read_permission(found.params, bound)
             except UnreadableRequest:
@@ -299,6 +301,12 @@ class AcpRequests:
     def _refuse(self, request: IncomingRequest, code: int, message: str, data: Any = None) -> None:
         if self._peer is not None:
             self._peer.refuse(request.id, code, message, data)
+
+
+def _with_update(params: Mapping[str, Any], event: ToolCallChanged) -> Mapping[str, Any]:
+    """Return the request as if it were made now: what the update says stands before what the request said."""
+    said = {wire: event.fields[name] for name, wire in UPDATED_FIELDS.items() if name in event.fields}
+    return {**params, "toolCall": {**object_at(params, "toolCall"), **said}} if said else params
 
 
 def permission_reply(body: QuestionBody, answer: Answer | Withdrawal) -> Mapping[str, Any]:

@@ -5,6 +5,7 @@ from typing import Any, Final
 
 from sidecar.acp import build
 from sidecar.acp.kiro_v3 import SessionInputs
+from sidecar.agents.acp_announced import KIRO_V3
 from sidecar.agents.acp_frames import read_page
 from sidecar.agents.acp_link import AcpLink
 from sidecar.agents.acp_sessions import Bound
@@ -66,7 +67,7 @@ class AcpSessionCalls(AcpLink):
         caps = self.info.capabilities
         if not caps.load and not caps.resume:
             raise Unavailable(f"{self._profile.name} cannot load sessions (it does not announce loadSession)")
-        quiet = not replay and self._announced.info.generation == "kiro-v3" and spec.source != "remote"
+        quiet = not replay and self._announced.info.generation == KIRO_V3 and spec.source != "remote"
         method = "session/load" if caps.load else "session/resume"
         skipped: list[str] = []
         inputs = self._session_inputs(spec, skipped)
@@ -139,7 +140,7 @@ class AcpSessionCalls(AcpLink):
         return {"cwd": to_agent(spec.cwd), "mcp_servers": servers, "additional_directories": directories}
 
     def _kiro_inputs(self, spec: SessionSpec) -> SessionInputs:
-        if self._announced.info.generation != "kiro-v3":
+        if self._announced.info.generation != KIRO_V3:
             return {}
         values = self._announced.info.capabilities.values
         target, source = spec.execution_target, spec.source

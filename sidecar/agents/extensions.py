@@ -5,10 +5,11 @@ from typing import Any, Final
 
 import attrs
 
-from sidecar.errors import METHOD_NOT_FOUND, AgentFault
+from sidecar.errors import AUTH_REQUIRED, METHOD_NOT_FOUND, AgentFault
 from sidecar.session.events import JsonObject
 from sidecar.session.lenient import object_at
 
+SIGN_IN_WORDS: Final = ("auth", "log in", "login", "logged in", "sign in", "signed in", "credential", "token", "api key", "401")
 REFUSAL_MARKS: Final = ("persistenceclassification", "persistence classification", "unknown ext method", "method not found")
 
 
@@ -49,3 +50,16 @@ def is_refusal(fault: AgentFault) -> bool:
     details = object_at(fault.data).get("details", fault.data)
     text = f"{fault.message} {details if isinstance(details, str) else ''}".lower()
     return any(mark in text for mark in REFUSAL_MARKS)
+
+
+def wants_sign_in(fault: AgentFault, *, kiro: bool) -> bool:
+    """Return whether an error means that the user has to sign in.
+
+    -32000 says so (ACP v1, errors); Kiro uses the same code for other things, so there its words have to say it too.
+    """
+    if fault.agent_code != AUTH_REQUIRED:
+        return False
+    text = f"{fault.message} {fault.data if isinstance(fault.data, str) else ''}".lower()
+    if kiro:
+        return "not found" not in text and any(word in text for word in SIGN_IN_WORDS)
+    return "not found" not in text

@@ -9,6 +9,7 @@ from typing import Any, Protocol
 
 import attrs
 
+from sidecar.errors import AgentFault
 from sidecar.session.events import JsonObject, SessionEvent
 from sidecar.session.interaction import Answered, QuestionBody, QuestionHandle
 
@@ -51,7 +52,10 @@ class Capabilities:
 
 @attrs.frozen
 class AgentInfo:
-    """Who answers: ``name`` is the configured name; ``title`` and ``version`` what the agent says; ``generation`` kiro-v3 …."""
+    """Who answers: ``name`` is the configured name; ``title`` and ``version`` what the agent says.
+
+    ``generation`` names the dialect (kiro-v3, kiro-v2, acp); with ``late_options`` options may be reported after a session began.
+    """
 
     name: str
     title: str | None = None
@@ -61,6 +65,7 @@ class AgentInfo:
     capabilities: Capabilities = Capabilities()
     auth_methods: Sequence[JsonObject] = ()
     remote: bool = False
+    late_options: bool = False
 
 
 @attrs.frozen
@@ -242,6 +247,10 @@ class AgentConnection(Protocol):
 
     async def authenticate(self, method_id: str) -> None:
         """Sign in to the agent with one of its ``auth_methods`` (never a terminal one)."""
+        ...
+
+    def wants_sign_in(self, fault: AgentFault) -> bool:
+        """Return whether this error of the agent means that the user has to sign in."""
         ...
 
     def forget_session(self, agent_session_id: str) -> None:

@@ -11,7 +11,7 @@ from sidecar.errors import AgentFault, EditorFault, Unavailable
 from sidecar.session.interaction import SignInAnswer, Withdrawal
 from sidecar.session.ports import AgentConnection, SessionOpened
 from sidecar.workspace.actor_core import SessionCore
-from sidecar.workspace.sign_in import sign_in_question, wants_sign_in
+from sidecar.workspace.sign_in import sign_in_question
 from sidecar.workspace.wishes import apply_wishes
 
 WISHES: Final = ("mode", "model", "effort")
@@ -34,7 +34,7 @@ class Opening:
         try:
             opened = await self._open_once(connection, actor)
         except AgentFault as fault:
-            if not connection.info.auth_methods or not wants_sign_in(fault, connection.info.generation):
+            if not connection.info.auth_methods or not connection.wants_sign_in(fault):
                 raise
             await self._sign_in(connection, actor, fault)
             opened = await self._open_once(connection, actor)

@@ -1,27 +1,11 @@
 """The question how to sign in to an agent, from the methods it offers (ACP v1, authentication)."""
 
 from collections.abc import Mapping, Sequence
-from typing import Any, Final
+from typing import Any
 
-from sidecar.errors import AUTH_REQUIRED, AgentFault
 from sidecar.session.events import JsonObject
 from sidecar.session.interaction import SignIn, SignInMethod
 from sidecar.session.lenient import texts_in
-
-SIGN_IN_WORDS: Final = ("auth", "log in", "login", "logged in", "sign in", "signed in", "credential", "token", "api key", "401")
-
-
-def wants_sign_in(fault: AgentFault, generation: str | None) -> bool:
-    """Return whether an error means that the user has to sign in.
-
-    -32000 says so (ACP v1, errors); Kiro uses the same code for other things, so there its words have to say it too.
-    """
-    if fault.agent_code != AUTH_REQUIRED:
-        return False
-    text = f"{fault.message} {fault.data if isinstance(fault.data, str) else ''}".lower()
-    if generation in {"kiro-v3", "kiro-v2"}:
-        return "not found" not in text and any(word in text for word in SIGN_IN_WORDS)
-    return "not found" not in text
 
 
 def sign_in_question(agent: str, methods: Sequence[JsonObject], message: str) -> SignIn:

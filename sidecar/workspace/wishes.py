@@ -12,7 +12,6 @@ from sidecar.session.wishes import Already, Decision, NotOffered, NotReported, S
 if TYPE_CHECKING:
     from sidecar.workspace.actor_core import SessionCore
 
-LATE_OPTIONS_GENERATION: Final = "kiro-v3"
 OPTION_WAIT_SECONDS: Final = 4.0
 """Kiro reports its model option seconds after the session began (Kiro facts, frame orders 10)."""
 
@@ -31,8 +30,7 @@ async def apply_wishes(
 async def _apply(
     connection: AgentConnection, actor: "SessionCore", agent_session_id: str, name: str, value: str | bool
 ) -> str | None:
-    late = connection.info.generation == LATE_OPTIONS_GENERATION
-    decision = await _decision(actor, name, value) if late else _decide(actor, name, value)
+    decision = await _decision(actor, name, value) if connection.info.late_options else _decide(actor, name, value)
     try:
         if isinstance(decision, SetOption):
             await connection.set_config(agent_session_id, decision.option_id, decision.value)
