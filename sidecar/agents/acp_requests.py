@@ -102,6 +102,10 @@ class AcpRequests:
         """Say through whom answers go; called once, before the first byte is read."""
         self._peer = peer
 
+    def serve(self, method: str, handler: Callable[[IncomingRequest, Mapping[str, Any]], None]) -> None:
+        """Have ``handler`` take the requests of one more method; it answers each once."""
+        self._handlers[method] = handler
+
     def on_request(self, request: IncomingRequest) -> None:
         """Take one request of the agent."""
         handler = self._handlers.get(request.method)
