@@ -93,12 +93,10 @@ class AcpInbound:
         batch, self._batch = self._batch, []
         self._table.apply(self._batch_session, batch)
         self.frames += len(batch)
-        bound = self._table.get(self._batch_session)
-        if bound is None:
-            return
+        asked = self._requests.waiting
         for event in batch:
-            if type(event) is ToolCallChanged and bound.questions:
-                self._requests.tool_call_changed(bound, event)
+            if type(event) is ToolCallChanged and asked:
+                self._requests.tool_call_changed(self._batch_session, event)
             elif type(event) is McpServersReplaced:
                 for server in event.servers:
                     if server.get("status") == "connected":

@@ -26,23 +26,27 @@ class UnreadableRequest(ValueError):
 
 
 def read_permission(
-    params: Mapping[str, Any], known_tool_call: Mapping[str, Any] | None = None, *, workspace_is_session: bool = False
+    params: Mapping[str, Any],
+    known_tool_call: Mapping[str, Any] | None = None,
+    *,
+    since: Mapping[str, Any] | None = None,
+    workspace_is_session: bool = False,
 ) -> PermissionRequest:
     """Return the question that ``session/request_permission`` asks.
 
-    ``known_tool_call`` holds what is known of the tool call (keys of ``ToolCallChanged.fields``). ``workspace_is_session`` says
-    that the consent's root is the session's own folder by identity, which alone makes the scope ``workspace`` possible.
-    Raises ``UnreadableRequest``.
+    ``known_tool_call`` holds what was known of the tool call, ``since`` what the agent said of it after it asked, which counts
+    more than the request (keys of ``ToolCallChanged.fields``). ``workspace_is_session`` says that the consent's root is the
+    session's own folder by identity, which alone makes the scope ``workspace`` possible. Raises ``UnreadableRequest``.
     """
     try:
         request = converter().structure(params, RequestPermission)
     except BadShape as error:
         raise UnreadableRequest(str(error)) from None
-    call = _Call(request.tool_call, known_tool_call or {})
+    call = _Call(request.tool_call, known_tool_call or {}, since or {})
     meta: JsonObject = request.meta if isinstance(request.meta, Mapping) else {}
     kiro = inner_object(meta, "kiro")
     diff = call.diff()
-    command = _command(kiro, call.raw_input)
+    command = _command_of_input(call.since.get("raw_input")) or _command(kiro, call.raw_input)
     return PermissionRequest(
         tool_call_id=request.tool_call.tool_call_id,
         title=call.text("title") or command or call.text("name") or request.tool_call.tool_call_id,
@@ -59,28 +63,30 @@ def read_permission(
 
 
 class _Call:
-    """The stub of a request over what is known of its tool call."""
+    """What was said of a tool call since it was asked about, over the stub of the request, over what was known before."""
 
-    def __init__(self, stub: ToolCallFields, known: Mapping[str, Any]) -> None:
+    def __init__(self, stub: ToolCallFields, known: Mapping[str, Any], since: Mapping[str, Any]) -> None:
         self._stub = stub
         self._known = known
-        given = stub.raw_input is not ABSENT and stub.raw_input is not None
-        self.raw_input: Any = stub.raw_input if given else known.get("raw_input")
+        self.since = since
+        inputs = (since.get("raw_input"), stub.raw_input, known.get("raw_input"))
+        self.raw_input: Any = next((given for given in inputs if given is not ABSENT and given is not None), None)
 
     def text(self, name: str) -> str | None:
-        """Return a text field, the stub's first."""
-        for value in (getattr(self._stub, name), self._known.get(name)):
+        """Return a text field, the newest first."""
+        for value in (self.since.get(name), getattr(self._stub, name), self._known.get(name)):
             if isinstance(value, str) and value:
                 return value
         return None
 
     def objects(self, name: str) -> list[JsonObject]:
-        """Return a list field, the stub's when it has one."""
-        own = getattr(self._stub, name)
-        items: Any = cast("tuple[Any, ...]", own) if isinstance(own, tuple) and own else self._known.get(name)
-        if not isinstance(items, list | tuple):
-            return []
-        return [cast("JsonObject", item) for item in cast("Sequence[Any]", items) if isinstance(item, Mapping)]
+        """Return a list field, the newest that is there."""
+        own: Any = getattr(self._stub, name)
+        for given in (self.since.get(name), own, self._known.get(name)):
+            items: Any = given
+            if items and isinstance(items, list | tuple):
+                return [cast("JsonObject", item) for item in cast("Sequence[Any]", items) if isinstance(item, Mapping)]
+        return []
 
     def diff(self) -> JsonObject | None:
         """Return the diff; of several the first, with the others under ``more``, so that none is approved unseen."""
@@ -102,8 +108,10 @@ def _option(offered: OfferedOption) -> PermissionOption:
 def _command(kiro: JsonObject, raw_input: Any) -> str | None:
     """Return the command in full: Kiro's own word, else ``command`` of the tool's input (an argv is quoted for the eye)."""
     own = kiro.get("command")
-    if isinstance(own, str) and own:
-        return own
+    return own if isinstance(own, str) and own else _command_of_input(raw_input)
+
+
+def _command_of_input(raw_input: Any) -> str | None:
     given: Any = cast("JsonObject", raw_input).get("command") if isinstance(raw_input, Mapping) else None
     if isinstance(given, str) and given:
         return given
@@ -115,14 +123,18 @@ def _command(kiro: JsonObject, raw_input: Any) -> str | None:
 
 
 def _path(diff: JsonObject | None, call: _Call, kiro: JsonObject) -> str | None:
-    """Return every path the request names, comma-separated: of the diffs, else of the locations, else of the tool's input."""
+    """Return every path the request names, comma-separated: of the diffs, else of the locations, else of the tool's input.
+
+    Locations told after the request stand beside the diffs: the user is asked anew because of them.
+    """
     diffs = [diff, *cast("list[JsonObject]", diff.get("more", []))] if diff is not None else []
     given: Any = call.raw_input
     raw_input: JsonObject = cast("JsonObject", given) if isinstance(given, Mapping) else {}
     files: Any = kiro.get("files")
+    locations = [item.get("path") for item in call.objects("locations")]
     candidates: tuple[list[Any], ...] = (
-        [item.get("path") for item in diffs],
-        [item.get("path") for item in call.objects("locations")],
+        [*(item.get("path") for item in diffs), *(locations if "locations" in call.since else [])],
+        locations,
         [raw_input.get(key) for key in _PATH_KEYS],
         cast("list[Any]", files) if isinstance(files, list) else [],
     )

@@ -38,7 +38,6 @@ from sidecar.session.urls import judge_url
 CANCELLED_OUTCOME: Mapping[str, Any] = {"outcome": {"outcome": "cancelled"}}
 NARROWEST_SCOPE = "session"
 SIGN_IN_LIMIT = 8
-UPDATED_FIELDS: Mapping[str, str] = {"title": "title", "kind": "kind", "raw_input": "rawInput", "content": "content"}
 
 TokenSource: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Reply: TypeAlias = Callable[[QuestionBody, Answer | Withdrawal], Mapping[str, Any]]
@@ -54,12 +53,16 @@ class Answering(Protocol):
 
 @attrs.define
 class OpenRequest:
-    """A request the user has not decided on: what is asked now, and for a permission what it was built from."""
+    """A request the user has not decided on: what is asked now, and for a permission what it was built from.
+
+    ``since`` holds what the agent said of the tool call after it asked.
+    """
 
     body: QuestionBody
     owner: Bound | None
     params: Mapping[str, Any] | None = None
     handle: QuestionHandle | None = None
+    since: dict[str, Any] = attrs.field(factory=dict[str, Any])
 
 
 @attrs.define
@@ -138,25 +141,26 @@ class AcpRequests:
         """A snapshot says the server is connected, or the user gave up."""
         self._intents = [i for i in self._intents if i.server != server]
 
-    def tool_call_changed(self, bound: Bound, event: ToolCallChanged) -> None:
+    @property
+    def waiting(self) -> bool:
+        """Whether any request waits for the user."""
+        return bool(self._open)
+
+    def tool_call_changed(self, session_id: str, event: ToolCallChanged) -> None:
         """Ask anew when what is waiting for a decision changed its meaning (adversarial case O23)."""
         for found in list(self._open.values()):
-            body = found.body
-            if (
-                found.owner is not bound
-                or found.handle is None
-                or found.params is None
-                or not isinstance(body, PermissionRequest)
-            ):
+            body, params = found.body, found.params
+            if params is None or found.handle is None or not isinstance(body, PermissionRequest):
                 continue
-            if body.tool_call_id != event.tool_call_id:
+            if body.tool_call_id != event.tool_call_id or params.get("sessionId") != session_id:
                 continue
-            found.params = _with_update(found.params, event)
+            found.since.update(event.fields)
             try:
-                found.body = self._read_permission(found.params, bound)
+                changed = self._read_permission(params, found.owner, found.since)
             except UnreadableRequest:
                 found.handle.withdraw(Withdrawal.AGENT_WITHDREW)
             else:
+                found.body = attrs.evolve(changed, origin=body.origin)
                 found.handle.replace(found.body)
 
     # --- permissions ----------------------------------------------------------------------------------------------------
@@ -184,12 +188,14 @@ class AcpRequests:
             bound.take(translate_update({**object_at(params, "toolCall"), "sessionUpdate": "tool_call_update"}))
         self._ask(request, bound, body, permission_reply, params)
 
-    def _read_permission(self, params: Mapping[str, Any], bound: Bound | None) -> PermissionRequest:
-        call_id = object_at(params, "toolCall").get("toolCallId")
-        known = bound.sink.tool_call(call_id) if bound is not None and isinstance(call_id, str) else None
+    def _read_permission(
+        self, params: Mapping[str, Any], bound: Bound | None, since: Mapping[str, Any] | None = None
+    ) -> PermissionRequest:
+        call_id, session_id = object_at(params, "toolCall").get("toolCallId"), params.get("sessionId")
+        known = self._table.tool_call(session_id, call_id) if isinstance(session_id, str) and isinstance(call_id, str) else None
         root = _workspace_root(params)
         own = bound is not None and root is not None and is_session_folder(self.paths.to_ours(root), bound.cwd)
-        body = read_permission(params, known, workspace_is_session=own)
+        body = read_permission(params, known, since=since, workspace_is_session=own)
         if body.consent is None or bound is None:
             return body
         workspace_root = self.paths.to_agent(bound.cwd) if own else None
@@ -305,12 +311,6 @@ class AcpRequests:
     def _refuse(self, request: IncomingRequest, code: int, message: str, data: Any = None) -> None:
         if self._peer is not None:
             self._peer.refuse(request.id, code, message, data)
-
-
-def _with_update(params: Mapping[str, Any], event: ToolCallChanged) -> Mapping[str, Any]:
-    """Return the request as if it were made now: what the update says stands before what the request said."""
-    said = {wire: event.fields[name] for name, wire in UPDATED_FIELDS.items() if name in event.fields}
-    return {**params, "toolCall": {**object_at(params, "toolCall"), **said}} if said else params
 
 
 def permission_reply(body: QuestionBody, answer: Answer | Withdrawal) -> Mapping[str, Any]:

@@ -5,7 +5,8 @@ an unknown id are kept until a reply claims it.
 """
 
 from collections import OrderedDict, deque
-from collections.abc import Sequence
+from collections.abc import Mapping, Sequence
+from typing import Any
 
 from sidecar.session.events import (
     ContentAdded,
@@ -122,6 +123,16 @@ class SessionTable:
         if len(kept) + len(events) > MAX_UNCLAIMED_EVENTS:
             self._overflowed.add(session_id)
         kept.extend(events)
+
+    def tool_call(self, session_id: str, tool_call_id: str) -> Mapping[str, Any] | None:
+        """Return what is known of a tool call (keys of ``ToolCallChanged.fields``), also of a session nobody claimed, or None."""
+        if (bound := self._bound.get(session_id)) is not None:
+            return bound.sink.tool_call(tool_call_id)
+        fields: dict[str, Any] = {}
+        for event in self._unclaimed.get(session_id, ()):
+            if type(event) is ToolCallChanged and event.tool_call_id == tool_call_id:
+                fields.update(event.fields)
+        return fields or None
 
     def mark_incomplete(self, reason: str) -> None:
         """Mark whoever may have lost something by a frame nobody could read: the sessions at work, or all when none is."""
