@@ -1,24 +1,29 @@
-"""Who answers an agent's questions in ``sidecar run``: the user at a terminal, or a refusal. Never an invented consent.
+"""Who answers an agent's questions without a user in front: a refusal, or what was typed for that one run. Pure but for paths.
 
-``allow-once``, typed for that one run, picks an offered ``allow_once`` when exactly one is offered and no protected path is
-touched; each such answer is printed. It is the only case in which the sidecar answers an allow.
+``allow-once`` picks an offered ``allow_once`` when exactly one is offered and no protected path is touched; each such answer is
+printed. It is the only case in which the sidecar answers an allow (CONTRACT 1).
 """
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Literal, TypeAlias
+import os
+import re
+from collections.abc import Iterator, Mapping, Sequence
+from typing import Any, Final, TypeAlias, cast
 
+from sidecar.config import config_file, state_directory
 from sidecar.session.protected import why_protected
 
+Question: TypeAlias = Mapping[str, Any]
 Answer: TypeAlias = Mapping[str, Any]
-Policy: TypeAlias = Literal["reject", "allow-once"]
 
-REJECTS = ("reject_once", "reject_always")
+REJECTS: Final = ("reject_once", "reject_always")
+MAX_CHECKED_PATHS: Final = 4096
+_BETWEEN_WORDS: Final = re.compile(r"[\s\"'`;&|<>(){}=,]+")
 
 
-def refuse(question: Mapping[str, Any]) -> Answer | None:
+def refuse(question: Question) -> Answer | None:
     """Return the answer that says no, among what is offered; None when only withdrawing is left."""
     if question["kind"] == "permission":
-        offered = _choosable(question)
+        offered = choosable(question)
         for kind in REJECTS:
             for option in offered:
                 if option.get("kind") == kind:
@@ -32,84 +37,81 @@ def refuse(question: Mapping[str, Any]) -> Answer | None:
     }.get(question["kind"])
 
 
-def allow_once(question: Mapping[str, Any], protected: Sequence[str]) -> tuple[Answer | None, str]:
-    """Return the one ``allow_once`` offered and a line that says so, or None and why not."""
+def allow_once(question: Question, cwd: str, protected: Sequence[str]) -> tuple[Answer | None, str]:
+    """Return the one ``allow_once`` offered and a line that says so, or None and why not.
+
+    ``cwd`` is the session's folder, against which relative paths are read; ``protected`` are further paths nobody may touch.
+    """
     if question["kind"] != "permission":
         return None, f"--permission allow-once does not answer a {question['kind']} question"
-    once = [option for option in _choosable(question) if option.get("kind") == "allow_once"]
-    if len(once) != 1:
-        return None, f"{len(once)} one-time options are offered; one is needed to allow"
-    for path in touched_paths(question):
-        if (why := why_protected(path, protected)) is not None:
-            return None, f"{path} is protected: {why}"
+    once = [option for option in question.get("options") or () if option.get("kind") == "allow_once"]
+    if len(once) != 1 or once[0] not in choosable(question):
+        return None, f"{len(once)} one-time options are offered; exactly one is needed to allow"
+    paths = touched_paths(question)
+    if len(paths) > MAX_CHECKED_PATHS:
+        return None, f"it names {len(paths)} words that may be paths; more than {MAX_CHECKED_PATHS} are not checked"
+    for path in paths:
+        for form in _forms(path, cwd):
+            if (why := why_protected(form, protected)) is not None:
+                return None, f"{path} is protected: {why}"
     return {"optionId": once[0]["optionId"]}, f"allowed once: {question['title']}"
 
 
-def touched_paths(question: Mapping[str, Any]) -> list[str]:
-    """Return every path the question names: its own, its diffs', and any word of its command."""
-    found: list[str] = [question["path"]] if isinstance(question.get("path"), str) else []
-    diff = question.get("diff")
-    if isinstance(diff, Mapping):
-        found += [str(entry["path"]) for entry in (diff, *diff.get("more", ())) if isinstance(entry.get("path"), str)]
-    consent = question.get("consent")
-    if isinstance(consent, Mapping):
-        found += [str(consent[key]) for key in ("resource", "triggeringResource") if isinstance(consent.get(key), str)]
-    command = question.get("command")
-    if isinstance(command, str):
-        found += [word.strip("\"'`;&|<>()") for word in command.split()]
-    return found
-
-
-def _choosable(question: Mapping[str, Any]) -> list[Mapping[str, Any]]:
+def choosable(question: Question) -> list[Mapping[str, Any]]:
+    """Return the options that can be named: those whose id stands there once."""
     options: list[Mapping[str, Any]] = list(question.get("options") or ())
     ids = [option["optionId"] for option in options]
     return [option for option in options if ids.count(option["optionId"]) == 1]
 
 
-def describe(question: Mapping[str, Any]) -> list[str]:
-    """Return the question as lines for a terminal; everything in it is neutralised already."""
-    lines = [f"{question.get('agent', 'the agent')} asks: {question.get('title', '')}"]
-    lines += [f"  {name}: {question[name]}" for name in ("origin", "command", "path", "message", "host") if question.get(name)]
-    lines += [f"  warning: {warning}" for warning in question.get("warnings") or ()]
+def touched_paths(question: Question) -> list[str]:
+    """Return every path the question names: its own, its diffs', and any word of its command or of the tool's input."""
+    found: list[str] = [question["path"]] if isinstance(question.get("path"), str) else []
+    diff = question.get("diff")
+    if isinstance(diff, Mapping):
+        changes = cast("Sequence[Mapping[str, Any]]", (diff, *cast("Mapping[str, Any]", diff).get("more", ())))
+        found += [str(entry["path"]) for entry in changes if isinstance(entry.get("path"), str)]
     consent = question.get("consent")
     if isinstance(consent, Mapping):
-        lines.append(f"  {consent.get('capability')}: {consent.get('resource')}")
-    return lines
+        texts = cast("Mapping[str, Any]", consent)
+        for key in ("resource", "triggeringResource"):
+            if isinstance(texts.get(key), str):
+                found += [texts[key], *_words(texts[key])]
+    if isinstance(question.get("command"), str):
+        found += _words(question["command"])
+    for text in _short_texts(question.get("rawInput")):
+        found += [text, *_words(text)]
+    return list(dict.fromkeys(word for word in found if word))
 
 
-def pick(question: Mapping[str, Any], read: Callable[[str], str | None], write: Callable[[str], None]) -> Answer | None:
-    """Ask at the terminal; None when the user gave no answer (end of input): the question is then refused, not allowed."""
-    for line in describe(question):
-        write(line)
-    if question["kind"] == "permission":
-        return _pick_option(question, read, write)
-    if question["kind"] == "openUrl":
-        write(f"  open this yourself if you trust it: {question.get('url', '')}")
-        said = read("Did you open it? [y/N] ")
-        return {"action": "copy"} if said is not None and said.strip().lower() in {"y", "yes"} else {"action": "decline"}
-    if question["kind"] == "signIn":
-        methods: Sequence[Mapping[str, Any]] = question.get("methods") or ()
-        for number, method in enumerate(methods, 1):
-            write(f"  {number}. {method.get('name')}")
-        chosen = _number(read(f"Method 1-{len(methods)}, or nothing to cancel: "), len(methods))
-        return {"action": "cancel"} if chosen is None else {"action": "start", "method": methods[chosen]["id"]}
-    return refuse(question)
+def _words(text: str) -> list[str]:
+    return [word for word in _BETWEEN_WORDS.split(text) if word]
 
 
-def _pick_option(question: Mapping[str, Any], read: Callable[[str], str | None], write: Callable[[str], None]) -> Answer | None:
-    offered = _choosable(question)
-    for number, option in enumerate(offered, 1):
-        write(f"  {number}. {option.get('name')} ({option.get('kind')})")
-    while True:
-        said = read(f"Answer 1-{len(offered)}: ")
-        if said is None:
-            return None
-        chosen = _number(said, len(offered))
-        if chosen is not None:
-            return {"optionId": offered[chosen]["optionId"]}
-        write("  type the number of an option")
+def _short_texts(value: Any) -> Iterator[str]:
+    """Yield the one-line texts of a tool's input; longer ones are contents, not names."""
+    if isinstance(value, str):
+        if "\n" not in value:
+            yield value
+    elif isinstance(value, Mapping):
+        for item in cast("Mapping[str, Any]", value).values():
+            yield from _short_texts(item)
+    elif isinstance(value, list | tuple):
+        for item in cast("Sequence[Any]", value):
+            yield from _short_texts(item)
 
 
-def _number(said: str | None, most: int) -> int | None:
-    text = (said or "").strip()
-    return int(text) - 1 if text.isascii() and text.isdigit() and 1 <= int(text) <= most else None
+def protected_paths(config: str | None) -> list[str]:
+    """Return what belongs to the sidecar itself: its state, and its configuration (``config``: the file named for this run)."""
+    file, named = config_file(config)
+    return [str(file if named else file.parent), str(state_directory())]
+
+
+def _forms(path: str, cwd: str) -> set[str]:
+    """Return a path as written and where it leads: home and variables expanded, symbolic links followed."""
+    expanded = os.path.expanduser(os.path.expandvars(path.removeprefix("file://")))  # noqa: PTH111 - text of an agent
+    try:
+        real = os.path.realpath(os.path.join(cwd, expanded))  # noqa: PTH118 - as above
+    except (OSError, ValueError):
+        real = expanded
+    return {path, expanded, real}

@@ -69,6 +69,15 @@ class SessionsOptions:
 
 
 @attrs.frozen
+class ReplayOptions:
+    """A record of ``run --record``, printed as sessions."""
+
+    file: str
+    common: CommonOptions = NOTHING_COMMON
+    output: Literal["text", "json"] = "text"
+
+
+@attrs.frozen
 class ConfigOptions:
     """``schema`` prints the JSON schema, ``show`` the merged settings without secrets, ``check`` what is wrong.
 

@@ -14,6 +14,7 @@ from sidecar.cli.arguments import (
     ConfigOptions,
     DemoOptions,
     DoctorOptions,
+    ReplayOptions,
     RunOptions,
     SessionsOptions,
 )
@@ -177,6 +178,11 @@ def _sessions_arguments(parser: argparse.ArgumentParser) -> None:
     _output_argument(parser)
 
 
+def _replay_arguments(parser: argparse.ArgumentParser) -> None:
+    parser.add_argument("file", metavar="FILE", help="a record made by sidecar run --record")
+    _output_argument(parser)
+
+
 def _config_arguments(parser: argparse.ArgumentParser) -> None:
     actions = parser.add_subparsers(dest="action", metavar="ACTION", parser_class=_Parser, required=True)
     for action, summary in (
@@ -223,6 +229,13 @@ COMMANDS: Final = (
         "list the sessions",
         _sessions_arguments,
         lambda chosen, common: SessionsOptions(common, chosen.agent, chosen.cwd, chosen.output),
+    ),
+    Command(
+        "replay",
+        "sidecar.cli.replay",
+        "show the sessions of a record",
+        _replay_arguments,
+        lambda chosen, common: ReplayOptions(chosen.file, common, chosen.output),
     ),
     Command("config", "sidecar.cli.config_command", "the configuration and its secrets", _config_arguments, _config_options),
 )

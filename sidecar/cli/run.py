@@ -1,27 +1,28 @@
 """``sidecar run``: one prompt, headless. Exit codes are CONTRACT 1's."""
 
 import functools
-import signal
 import sys
-from collections.abc import Mapping, Sequence
-from contextlib import ExitStack
-from typing import Any, Final
+from collections.abc import Sequence
+from typing import Final
 
 import anyio
-import anyio.abc
 
-from sidecar.cli.answers import allow_once, pick, refuse
+from sidecar.cli.answers import protected_paths
 from sidecar.cli.arguments import RunOptions
-from sidecar.cli.render import JsonRenderer, Renderer, TextRenderer
+from sidecar.cli.output import Output
+from sidecar.cli.questioner import Policy, Questioner
+from sidecar.cli.record import Recorder
+from sidecar.cli.render import JsonRenderer, Renderer, TextRenderer, tell_as_json, tell_on_stderr
+from sidecar.cli.session_choice import open_session
+from sidecar.cli.stopping import Stopper
 from sidecar.cli.terminal import Terminal, open_terminal
-from sidecar.client import Client, open_client
-from sidecar.config import config_file, load_configuration, state_directory
+from sidecar.cli.urls import url_opener
+from sidecar.client import Client, first_error, open_client
+from sidecar.config import Configuration, load_configuration
 from sidecar.errors import AgentFault, ConfigFault, EditorFault, SidecarError, Unavailable
 from sidecar.session.conversation import Turn
 from sidecar.session.events import SessionEvent, TurnEnded
-from sidecar.session.interaction import OpenUrl, Withdrawal
 from sidecar.workspace.actor import SessionActor
-from sidecar.workspace.broker import Pending
 from sidecar.workspace.sessions import FrontHooks
 
 EXIT_ENDED: Final = 0
@@ -29,207 +30,175 @@ EXIT_OTHERWISE: Final = 1
 EXIT_USAGE: Final = 2
 EXIT_CANCELLED: Final = 3
 EXIT_UNAVAILABLE: Final = 4
-CANCEL_GRACE_SECONDS: Final = 10.0
+LOSS_SECONDS: Final = 2.0
+"""How long the reason of a lost agent is waited for."""
+
+LATER_FLAGS: Final = {
+    "connection": "--connection needs a host of agents, and this sidecar has no connections yet; use --agent",
+    "tags": "--tag chooses among hosts of agents, and this sidecar has no connections yet; use --agent",
+    "contexts": "--context is not offered yet; put the text into the prompt, or name the file there",
+    "forwards": "--forward is not offered yet; use --output json and send the lines on",
+}
 
 
 def main(options: RunOptions) -> int:
     """Run the prompt and return the exit code."""
-    for name in ("connection", "tags", "contexts", "forwards", "record"):
+    for name, sentence in LATER_FLAGS.items():
         if getattr(options, name):
-            raise ConfigFault(f"--{name.rstrip('s') if name != 'tags' else 'tag'} cannot be used with this agent yet")
-    prompt = sys.stdin.read() if options.prompt == "-" else options.prompt
+            raise ConfigFault(sentence)
+    configuration = load_configuration(options.common.config)
+    prompt = read_prompt(options.prompt)
+    recorder = Recorder(options.record) if options.record is not None else None
+    try:
+        return anyio.run(functools.partial(_Run(options, configuration, prompt, recorder).main))
+    finally:
+        if recorder is not None:
+            recorder.close()
+
+
+def read_prompt(given: str) -> str:
+    """Return the prompt, from standard input for ``-``; what is no UTF-8 in it becomes U+FFFD."""
+    if given == "-":
+        if sys.stdin is None:
+            raise ConfigFault("the prompt is to be read from standard input, which is closed")
+        prompt = sys.stdin.buffer.read().decode("utf-8", "replace")
+    else:
+        prompt = given.encode("utf-8", "surrogateescape").decode("utf-8", "replace")
     if not prompt.strip():
         raise ConfigFault("the prompt is empty; give text, or - to read it from standard input")
-    return anyio.run(functools.partial(_Run(options, prompt).main))
+    return prompt
 
 
 class _Run:
     """One run: the client, the session, and who answers questions."""
 
-    def __init__(self, options: RunOptions, prompt: str) -> None:
+    def __init__(self, options: RunOptions, configuration: Configuration, prompt: str, recorder: Recorder | None) -> None:
         self._options = options
+        self._configuration = configuration
         self._prompt = prompt
-        self._terminal: Terminal | None = open_terminal() if options.permission == "ask" else None
-        self._renderer = self._make_renderer()
-        self._shown: set[str] = set()
-        self._stopped: str | None = None
-        self._actor: SessionActor | None = None
-        self._client: Client | None = None
-
-    def _make_renderer(self) -> Renderer:
-        options = self._options
-        if options.output == "json":
-            return JsonRenderer(_now, strict=options.strict)
-        return TextRenderer(quiet=options.output == "quiet", strict=options.strict)
+        self._recorder = recorder
+        self._tell = tell_as_json if options.strict else tell_on_stderr
+        self._lost: dict[str, str] = {}
+        self._loss_told = anyio.Event()
+        self._told_notices = 0
 
     async def main(self) -> int:
-        """Open the client, send the prompt, wait for its end."""
-        configuration = load_configuration(self._options.common.config)
-        for sentence in (*configuration.warnings, *configuration.problems):
-            self._renderer.note("warning", sentence)
-        hooks = FrontHooks(open_url=_has_terminal_url, notice=self._notice, keep_raw=self._options.output == "json")
-        failure: SidecarError | None = None
+        """Send the prompt and wait for its end, or for the user's word to stop."""
+        stopper = Stopper(self._tell, self._options.timeout)
+        out = Output(stopper.output_broken)
+        renderer = self._renderer(out)
         code = EXIT_OTHERWISE
-        try:
-            async with open_client(configuration, hooks, on_trouble=lambda text: self._renderer.note("warning", text)) as client:
-                self._client = client
-                code = await self._drive(client)
-        except* SidecarError as group:
-            failure = first_of(group)
-        self._renderer.finish()
-        if failure is not None:
-            self._renderer.note("error", failure.message)
-            return EXIT_CANCELLED if self._stopped is not None else _code_of(failure)
+        async with stopper:
+            try:
+                code = await self._work(renderer, stopper)
+            except* SidecarError as group:
+                code = self._failed(first_error(group), stopper)
+            renderer.finish()
+            await stopper.last_wait(out.finish)
+        if self._recorder is not None and self._recorder.trouble is not None:
+            self._tell("warning", self._recorder.trouble)
+        if out.broken is not None:
+            return EXIT_OTHERWISE
+        return EXIT_CANCELLED if stopper.stopped is not None else code
+
+    def _renderer(self, out: Output) -> Renderer:
+        if self._options.output == "json":
+            return JsonRenderer(out, self._tell)
+        return TextRenderer(out, self._tell, quiet=self._options.output == "quiet")
+
+    def _failed(self, error: SidecarError, stopper: Stopper) -> int:
+        if stopper.stopped is None:
+            self._tell("error", error.message)
+        return code_of(error)
+
+    async def _work(self, renderer: Renderer, stopper: Stopper) -> int:
+        for sentence in self._configuration.warnings:
+            self._tell("warning", sentence)
+        terminal = open_terminal(prompt_is_piped=self._options.prompt == "-") if self._options.permission == "ask" else None
+        hooks = self._hooks(renderer, terminal)
+        code = EXIT_OTHERWISE
+        with anyio.CancelScope() as scope:
+            async with open_client(self._configuration, hooks, on_trouble=lambda text: self._tell("warning", text)) as client:
+                stopper.watch(scope, client)
+                allow = self._options.permission == "allow-once"
+                policy = Policy(terminal, allow, protected_paths(self._options.common.config))
+                async with anyio.create_task_group() as tasks:
+                    stop = Questioner(client, renderer, policy, tasks).start()
+                    code = await self._prompt_agent(client, renderer, stopper)
+                    stop()
+                    tasks.cancel_scope.cancel()
         return code
+
+    def _hooks(self, renderer: Renderer, terminal: Terminal | None) -> FrontHooks:
+        def follow(actor: SessionActor) -> None:
+            session_id = actor.identity.session_id
+            actor.observe(lambda batch: renderer.events(session_id, batch))
+
+        return FrontHooks(
+            open_url=url_opener(self._tell) if terminal is not None else refuse_to_open,
+            agent_changed=self._agent_changed,
+            notice=self._notice,
+            session_added=follow,
+            keep_raw=self._options.output == "json",
+            tap=self._recorder.tap if self._recorder is not None else None,
+        )
 
     def _notice(self, agent: str, severity: str, title: str, description: str | None) -> None:
         if severity in {"warning", "error"}:
-            self._renderer.note(severity, f"{agent}: {title}{': ' + description if description else ''}")
+            self._tell(severity, f"{agent}: {title}{': ' + description if description else ''}")
 
-    async def _drive(self, client: Client) -> int:
-        with ExitStack() as stack:
-            async with anyio.create_task_group() as tasks:
-                stack.callback(client.workspace.broker.subscribe(lambda: self._questions(client, tasks)))
-                tasks.start_soon(self._watch_signals)
-                tasks.start_soon(self._watch_time)
-                try:
-                    turn = await self._send(client)
-                finally:
-                    tasks.cancel_scope.cancel()
-        if self._stopped is not None:
-            return EXIT_CANCELLED
+    def _agent_changed(self, agent: str, state: str, message: str | None) -> None:
+        if state == "stopped" and message is not None:
+            self._lost[agent] = message
+            self._loss_told.set()
+
+    async def _prompt_agent(self, client: Client, renderer: Renderer, stopper: Stopper) -> int:
+        actor = await open_session(client, self._options)
+        self._tell_notices(actor)
+        turn = await self._send(client, actor, stopper)
+        self._tell_notices(actor)
         if turn.outcome == "unknown":
+            with anyio.move_on_after(LOSS_SECONDS):
+                await self._loss_told.wait()
+            for reason in self._lost.values():
+                renderer.note("error", reason)
             return EXIT_UNAVAILABLE
         return EXIT_ENDED if turn.outcome == "ended" and turn.stop_reason == "end_turn" else EXIT_OTHERWISE
 
-    async def _session(self, client: Client) -> SessionActor:
-        options = self._options
-        wishes = {name: value for name in ("mode", "model", "effort") if (value := getattr(options, name)) is not None}
-        folder = options.cwd or "."
-        if options.session is None:
-            params = {"workspace": folder, **wishes, **({"agent": options.agent} if options.agent else {})}
-            return client.workspace.actor((await client.call("session.new", params))["sessionId"])
-        loaded = await client.call("session.load", await self._named_session(client, options.session))
-        actor = client.workspace.actor(loaded["sessionId"])
-        for name, value in wishes.items():
-            await client.call("config.set", {"id": name, "value": value, "sessionId": loaded["sessionId"]})
-        return actor
+    def _tell_notices(self, actor: SessionActor) -> None:
+        """Print what the sidecar itself has to say about the session: what the agent does not offer, what was left out."""
+        notices = actor.state.notices
+        for notice in notices[self._told_notices :]:
+            if notice.source == "sidecar" and notice.severity in {"warning", "error"}:
+                self._tell(notice.severity, f"{notice.title}{': ' + notice.description if notice.description else ''}")
+        self._told_notices = len(notices)
 
-    async def _named_session(self, client: Client, name: str) -> Mapping[str, Any]:
-        """Find a stored session by our id, the agent's id, or its title."""
-        listed: Sequence[Mapping[str, Any]] = (await client.call("session.list"))["sessions"]
-        for key in ("sessionId", "agentSessionId", "title"):
-            found = [entry for entry in listed if entry.get(key) == name]
-            if len(found) == 1 and found[0].get("sessionId"):
-                return {"sessionId": found[0]["sessionId"]}
-            if len(found) > 1:
-                raise EditorFault(f"several sessions are called {name!r}; give the id (sidecar sessions lists them)")
-        agent = self._options.agent
-        if agent is None:
-            raise EditorFault(f"no stored session {name!r}; give --agent to load it by the agent's id")
-        return {"agentSessionId": name, "agent": agent}
-
-    async def _send(self, client: Client) -> Turn:
-        actor = self._actor = await self._session(client)
+    async def _send(self, client: Client, actor: SessionActor, stopper: Stopper) -> Turn:
         session_id = actor.identity.session_id
         ended = anyio.Event()
-        ours: str | None = None
+        ours: list[str] = []
 
         def seen(batch: Sequence[SessionEvent]) -> None:
-            self._renderer.events(session_id, batch)
-            if any(isinstance(event, TurnEnded) and event.turn_id == ours for event in batch):
+            if any(isinstance(event, TurnEnded) and event.turn_id in ours for event in batch):
                 ended.set()
 
-        if self._stopped is not None:
-            raise Unavailable("stopped before the prompt was sent")
         actor.observe(seen)
+        stopper.actor = actor
         outcome = await client.call("prompt", {"text": self._prompt, "sessionId": session_id})
-        ours = str(outcome["turnId"])
-        turn = actor.state.conversation.turn_index.get(ours)
+        ours.append(str(outcome["turnId"]))
+        turn = actor.state.conversation.turn_index.get(ours[0])
         if turn is None or turn.running:
             await ended.wait()
-        return actor.state.conversation.turn_index[ours]
-
-    # --- stopping ------------------------------------------------------------------------------------------------------
-
-    async def _watch_signals(self) -> None:
-        with anyio.open_signal_receiver(signal.SIGINT, signal.SIGTERM) as signals:
-            async for _ in signals:
-                if self._stopped is not None:
-                    raise Unavailable("stopped before the agent had answered")
-                await self._stop("cancelled")
-
-    async def _watch_time(self) -> None:
-        if self._options.timeout is not None:
-            with anyio.move_on_after(self._options.timeout):
-                await anyio.sleep_forever()
-            await self._stop(f"no end within {self._options.timeout:g} s")
-            with anyio.move_on_after(CANCEL_GRACE_SECONDS):
-                await anyio.sleep_forever()
-            raise Unavailable("the agent did not answer the cancel")
-
-    async def _stop(self, why: str) -> None:
-        self._stopped = why
-        self._renderer.note("warning", f"{why}; the agent is asked to stop")
-        if self._actor is None or self._client is None or self._actor.running_turn_id is None:
-            raise Unavailable(f"{why} before the prompt was sent")
-        self._actor.cancel(self._client.workspace.spawn)
-
-    # --- questions -----------------------------------------------------------------------------------------------------
-
-    def _questions(self, client: Client, tasks: anyio.abc.TaskGroup) -> None:
-        for pending in client.workspace.broker.pending():
-            if pending.id not in self._shown:
-                self._shown.add(pending.id)
-                tasks.start_soon(self._answer, client, pending)
-
-    async def _answer(self, client: Client, pending: Pending) -> None:
-        shown = pending.to_json()
-        session_id = pending.asker.session_id
-        self._renderer.question(session_id, shown)
-        answer: Mapping[str, Any] | None
-        if self._options.permission == "allow-once":
-            answer, line = allow_once(shown, [str(config_file(self._options.common.config)[0].parent), str(state_directory())])
-            self._renderer.note("warning", line)
-            answer = answer or refuse(shown)
-        elif self._terminal is not None:
-            answer = await self._ask_user(self._terminal, pending)
-        else:
-            answer = refuse(shown)
-        if answer is None:
-            client.workspace.broker.withdraw(pending, Withdrawal.TURN_CANCELLED)
-        else:
-            client.workspace.broker.answer(pending.id, answer)
-        self._renderer.answered(session_id, shown, answer)
-
-    async def _ask_user(self, terminal: Terminal, pending: Pending) -> Mapping[str, Any] | None:
-        async with _ASKING:
-            full = pending.to_json(full=True)
-            answer = await terminal.ask(lambda device: pick(full, device.read, device.write))
-        return answer if answer is not None else refuse(full)
+        return actor.state.conversation.turn_index[ours[0]]
 
 
-_ASKING = anyio.Lock()
-
-
-async def _has_terminal_url(_: OpenUrl) -> bool:
-    """Nothing opens by itself here; the user opened it from the terminal or declined."""
+async def refuse_to_open(_: object) -> bool:
+    """Open nothing: nobody is there who could have agreed."""
     return False
 
 
-def _now() -> str:
-    import datetime as dt  # noqa: PLC0415 - only for NDJSON
-
-    return dt.datetime.now(dt.UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
-
-
-def first_of(group: BaseExceptionGroup[SidecarError]) -> SidecarError:
-    """Return the first error of a group, however deep."""
-    first = group.exceptions[0]
-    return first_of(first) if isinstance(first, BaseExceptionGroup) else first
-
-
-def _code_of(error: SidecarError) -> int:
+def code_of(error: SidecarError) -> int:
+    """Return the exit code of a run that failed before its turn began."""
     if isinstance(error, Unavailable | AgentFault):
         return EXIT_UNAVAILABLE
     return EXIT_USAGE if isinstance(error, ConfigFault | EditorFault) else EXIT_OTHERWISE

@@ -13,7 +13,7 @@ from typing import Any
 import anyio
 
 from sidecar.config import Configuration, state_directory
-from sidecar.errors import EditorFault
+from sidecar.errors import EditorFault, SidecarError
 from sidecar.store.sessions import SessionStore
 from sidecar.store.worker import StoreWorker
 from sidecar.workspace.operation import Operation
@@ -21,7 +21,7 @@ from sidecar.workspace.operations import operations
 from sidecar.workspace.records import Records
 from sidecar.workspace.sessions import FrontHooks, Workspace
 
-__all__ = ["Client", "open_client"]
+__all__ = ["Client", "first_error", "open_client"]
 
 CLOSE_SECONDS = 6.0
 
@@ -31,6 +31,7 @@ class Client:
 
     def __init__(self, workspace: Workspace) -> None:
         self.workspace = workspace
+        self.abandoned = False
         self._operations: Mapping[str, Operation] = operations(workspace)
 
     async def call(self, operation: str, params: Mapping[str, Any] | None = None) -> Any:
@@ -39,6 +40,10 @@ class Client:
         if found is None:
             raise EditorFault(f"there is no operation {operation!r}; known: {', '.join(sorted(self._operations))}")
         return await found(params or {})
+
+    def abandon(self) -> None:
+        """Give agents no time to end by themselves when the block is left: they and all they started are killed."""
+        self.abandoned = True
 
 
 @asynccontextmanager
@@ -56,10 +61,18 @@ async def open_client(
             outer.start_soon(worker.run)
         async with anyio.create_task_group() as tasks:
             workspace = Workspace(tasks, configuration, hooks, records=Records(worker) if worker is not None else None)
+            client = Client(workspace)
             try:
-                yield Client(workspace)
+                yield client
             finally:
-                with anyio.move_on_after(CLOSE_SECONDS, shield=True):
-                    await workspace.aclose()
+                if not client.abandoned:
+                    with anyio.move_on_after(CLOSE_SECONDS, shield=True):
+                        await workspace.aclose()
                 tasks.cancel_scope.cancel()
         outer.cancel_scope.cancel()
+
+
+def first_error(group: BaseExceptionGroup[SidecarError]) -> SidecarError:
+    """Return the first error of a group, however deep: what a block of ``open_client`` raises comes in groups."""
+    first = group.exceptions[0]
+    return first_error(first) if isinstance(first, BaseExceptionGroup) else first
