@@ -1,5 +1,6 @@
 """All sessions of this sidecar, the agents behind them, and the questions of both: what the fronts work with."""
 
+import logging
 import os
 import secrets
 from collections.abc import Awaitable, Callable
@@ -10,7 +11,7 @@ import anyio.abc
 
 from sidecar.agents.supervisor import AgentSupervisor, Start
 from sidecar.config import Configuration
-from sidecar.errors import EditorFault, SidecarError
+from sidecar.errors import EditorFault, SidecarError, to_rpc_error
 from sidecar.session.interaction import Answered, OpenUrl, QuestionBody, QuestionHandle, Withdrawal
 from sidecar.session.ports import ConnectionSink, Loss
 from sidecar.session.restore import restored_events
@@ -24,6 +25,8 @@ from sidecar.workspace.records import Records
 from sidecar.workspace.resources import Resources
 
 __all__ = ["FrontHooks", "SystemClock", "Workspace", "existing_folder"]
+
+_log = logging.getLogger(__name__)
 
 
 class _AgentSink:
@@ -102,6 +105,9 @@ class Workspace:
                 await job()
             except SidecarError as error:
                 self.hooks.notice("sidecar", "error", error.message, None)
+            except Exception as error:  # noqa: BLE001  the top of a job: a bug in one costs no other session anything
+                _log.exception("a job failed")
+                self.hooks.notice("sidecar", "error", to_rpc_error(error)["message"], None)
 
         self._tasks.start_soon(guarded)
 
