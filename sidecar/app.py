@@ -11,6 +11,7 @@ if TYPE_CHECKING:
     from sidecar.config import Configuration, Layer
     from sidecar.editor.deferred import DeferredFront
     from sidecar.editor.front import EditorFront
+    from sidecar.editor.parts import Front, Part
 
 
 def serve(options: ServeOptions) -> NoReturn:
@@ -57,5 +58,11 @@ def build(tasks: "TaskGroup", user: "Layer", configuration: "Configuration") -> 
     return front
 
 
-PARTS = ()
+def _transcript(front: "Front") -> "Part":
+    from sidecar.editor.transcript import transcript_part  # noqa: PLC0415  # after the reply to initialize
+
+    return transcript_part(front)
+
+
+PARTS = (_transcript,)
 """Further parts of the editor front (``sidecar.editor.parts``): functions that import their part when called."""

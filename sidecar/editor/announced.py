@@ -43,8 +43,17 @@ OPERATIONS: Final = (
     "session.watch",
     "status",
     "steer",
+    "transcript.answer",
+    "transcript.more",
+    "transcript.open",
+    "transcript.redraw",
+    "transcript.restore",
+    "transcript.send",
 )
-FEATURES: Final[Mapping[str, Mapping[str, Any]]] = {}
+FEATURES: Final[Mapping[str, Mapping[str, Any]]] = {
+    "textDocument/codeAction": {"codeActionKinds": ["quickfix"]},
+    "textDocument/completion": {"triggerCharacters": ["/", "@"]},
+}
 """Standard requests that are answered, with the options of their capability as LSP writes them."""
 
 NOTIFICATIONS: Final = (
