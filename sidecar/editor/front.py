@@ -32,6 +32,7 @@ from sidecar.store.worker import StoreWorker
 from sidecar.workspace.actor import SessionActor
 from sidecar.workspace.broker import Pending
 from sidecar.workspace.documents import Documents
+from sidecar.workspace.hooks import Offers
 from sidecar.workspace.opener import remote_notice
 from sidecar.workspace.operation import Operation, Params
 from sidecar.workspace.operations import operations
@@ -78,6 +79,7 @@ class EditorFront:
         workspace.hooks.notice = self.notice
         workspace.hooks.session_added = self._session_added
         workspace.hooks.open_url = self._open_url
+        workspace.hooks.offers = Offers(forms=True, urls=True, terminal_sign_in=True)
 
     # --- the front door's hooks ---------------------------------------------------------------------------------------------
 

@@ -11,6 +11,8 @@ from sidecar.session.interaction import OpenUrl
 from sidecar.transport.peer import Tap
 from sidecar.workspace.actor import SessionActor
 
+__all__ = ["FrontHooks", "Offers", "SystemClock"]
+
 
 class SystemClock:
     """Real time."""

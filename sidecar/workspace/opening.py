@@ -36,7 +36,7 @@ class Opening:
         except AgentFault as fault:
             if not connection.info.auth_methods or not connection.wants_sign_in(fault):
                 raise
-            await self._sign_in(connection, actor, fault)
+            await self._sign_in(connection, actor, settings, fault)
             opened = await self._open_once(connection, actor)
         await self._wish(connection, actor, opened.agent_session_id, settings)
         return connection, opened
@@ -56,7 +56,7 @@ class Opening:
         replay = actor.replay or identity.remote
         return await connection.load_session(identity.agent_session_id, identity.spec, actor, replay=replay)
 
-    async def _sign_in(self, connection: AgentConnection, actor: SessionCore, fault: AgentFault) -> None:
+    async def _sign_in(self, connection: AgentConnection, actor: SessionCore, settings: AgentSettings, fault: AgentFault) -> None:
         """Ask the user how to sign in; raises what the agent said when they do not."""
         decided = anyio.Event()
         answer: SignInAnswer | None = None
@@ -66,7 +66,7 @@ class Opening:
             answer = given if isinstance(given, SignInAnswer) else None
             decided.set()
 
-        question = sign_in_question(actor.identity.agent, connection.info.auth_methods, fault.message)
+        question = sign_in_question(settings.name, settings.command, connection.info.auth_methods, fault.message)
         handle = actor.ask(question, answered)
         try:
             await decided.wait()

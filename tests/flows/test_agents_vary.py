@@ -1,9 +1,11 @@
 """Agents differ in ways the protocol allows; each is taken as it comes (facts on agents, section 3)."""
 
+import sys
 from pathlib import Path
 
 import pytest
 
+from sidecar.workspace.hooks import Offers
 from tests.flows.harness import bench, text_of
 from tests.peers.kiro_v3 import kiro_v3
 from tests.peers.plain import PlainAgent, PlainOptions
@@ -90,3 +92,21 @@ async def test_a_turn_that_fails_shows_the_agents_own_words(tmp_path: Path) -> N
         assert turn["outcome"] == "failed"
         assert turn["error"]
         assert actor.phase == "idle"
+
+
+async def test_a_terminal_sign_in_names_the_command_to_run_and_sends_no_authenticate(tmp_path: Path) -> None:
+    agent = PlainAgent(PlainOptions(auth="terminal", login_file=str(tmp_path / "login")))
+    async with bench(agent, tmp_path, protocol="acp") as b:
+        b.workspace.hooks.offers = Offers(terminal_sign_in=True)
+
+        async def open_session() -> None:
+            await b.new()
+
+        b.workspace.spawn(open_session)
+        pending = await b.question()
+        method = next(method for method in pending.to_json()["methods"] if method["kind"] == "terminal")
+        assert method["command"][0] == sys.executable
+        assert method["command"][-1] == "login"
+        await b.call("pending.answer", id=pending.id, action="start", method=method["id"])
+        await b.until(lambda: any("in a terminal" in title for _, _, title, _ in b.notices))
+        assert not agent.calls("authenticate")
