@@ -74,10 +74,12 @@ class SessionActor(SessionCore):
 
     async def _run_turn(self, item: QueuedPrompt) -> None:
         self._running = item
+        self._cancel_wanted = False
         self._ended = anyio.Event()
         try:
             connection = await self.ensure_open()
-            if self.queue.held and self._phase == "cancelling":
+            if self._cancel_wanted:
+                self._end_cancelled(item)
                 return
             self._set_phase("running")
             self.apply([TurnStarted(item.turn_id, item.text, item.blocks, self._clock.iso())])
@@ -85,6 +87,9 @@ class SessionActor(SessionCore):
             if agent_session_id is None:
                 raise Unavailable("the session has no id at the agent")
             await connection.prompt(agent_session_id, item.turn_id, item.blocks)
+            if connection.closed is not None:
+                self.queue.held = bool(len(self.queue))
+                self._set_phase("lost", connection.closed, [RESTART_OFFER])
         except SidecarError as error:
             self._end_unsent(item, error)
         finally:
@@ -92,6 +97,17 @@ class SessionActor(SessionCore):
             self._ended.set()
             if self._phase in {"running", "cancelling"}:
                 self._set_phase("idle")
+
+    def _end_cancelled(self, item: QueuedPrompt) -> None:
+        """Show a turn that was cancelled while the session was being opened; nothing of it was sent."""
+        now = self._clock.iso()
+        self.apply(
+            [
+                TurnStarted(item.turn_id, item.text, item.blocks, now),
+                CancelRequested(item.turn_id, now),
+                TurnEnded(item.turn_id, "ended", stop_reason="cancelled", ended_at=now),
+            ]
+        )
 
     def _end_unsent(self, item: QueuedPrompt, error: SidecarError) -> None:
         """Show a turn that could not even be sent as failed, and hold what waits behind it."""
@@ -115,6 +131,7 @@ class SessionActor(SessionCore):
         if running is None:
             return {"state": "idle"}
         self.queue.held = True
+        self._cancel_wanted = True
         self._show_queue()
         if self._phase == "cancelling":
             return {"state": "cancelling"}

@@ -66,6 +66,7 @@ class SessionCore:
         self._wake = anyio.Event()
         self._ended = anyio.Event()
         self._running: QueuedPrompt | None = None
+        self._cancel_wanted = False
         self._phase = "idle"
         self._since = clock.iso()
         self._message: str | None = None
@@ -152,8 +153,9 @@ class SessionCore:
         if self.closed:
             raise Refused("the session is closed; load it or start a new one")
         async with self._lock:
-            if self.connection is not None:
+            if self.connection is not None and self.connection.closed is None:
                 return self.connection
+            self.connection = None
             before = self._phase
             self._set_phase("opening")
             try:

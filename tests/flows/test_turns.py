@@ -297,3 +297,32 @@ async def test_a_question_whose_command_changes_gets_a_new_id_and_the_old_answer
         assert fresh.to_json()["replaces"] == old
         await b.call("pending.answer", id=fresh.id, optionId="reject")
         await b.turn(actor, turn_id)
+
+
+async def test_a_prompt_queued_behind_a_lost_turn_waits_and_is_not_spent_on_the_dead_agent(tmp_path: Path) -> None:
+    async with bench(lambda _: kiro_v3(), tmp_path) as b:
+        actor = await b.new()
+        turn_id = await b.prompt(actor, "silent")
+        await until_called(b.agent, "session/prompt")
+        waiting = await b.prompt(actor, "answer later")
+        await b.kill()
+        assert (await b.turn(actor, turn_id))["outcome"] == "unknown"
+        assert [item["turnId"] for item in actor.queue.to_json()] == [waiting]
+        assert actor.queue.held
+        await b.call("queue.resume", sessionId=actor.identity.session_id)
+        assert "answer later" in text_of(await b.turn(actor, waiting))
+        assert len(b.agents) == 2
+
+
+async def test_a_cancel_while_the_session_is_still_opening_means_the_prompt_is_never_sent(tmp_path: Path) -> None:
+    agent = kiro_v3(load="held")
+    async with bench(agent, tmp_path) as b:
+        actor = await b.new()
+        actor.connection = None
+        item = actor._queue("answer me", [{"type": "text", "text": "answer me"}])  # pyright: ignore[reportPrivateUsage]
+        actor.resume()
+        await until_called(agent, "session/load")
+        assert (await b.call("cancel", sessionId=actor.identity.session_id))["state"] == "cancelling"
+        agent.signal("load")
+        assert (await b.turn(actor, item.turn_id))["endedAs"] == "cancelled"
+        assert not agent.calls("session/prompt")
