@@ -6,6 +6,7 @@ from typing import Any, Final, Literal, Protocol, TypeAlias, get_args
 import attrs
 
 from sidecar.session.events import JsonObject, Meta, Role
+from sidecar.session.terminals import TerminalView
 from sidecar.session.text import TextBuffer
 
 FINAL_STATUSES: Final = frozenset({"completed", "failed", "cancelled", "canceled", "rejected", "denied", "error", "skipped"})
@@ -169,6 +170,7 @@ class Watcher(Protocol):
     def text_grew(self, part: TextPart, start: int) -> None: ...
     def part_meta_changed(self, part: TextPart) -> None: ...
     def tool_changed(self, part: ToolPart, fields: Iterable[str]) -> None: ...
+    def terminal_changed(self, terminal: TerminalView) -> None: ...
     def section_changed(self, section: Section) -> None: ...
     def notice_added(self, notice: Notice) -> None: ...
 
@@ -185,6 +187,7 @@ class Conversation:
     turn_index: dict[str, Turn] = attrs.field(factory=dict[str, Turn])
     current: Turn | None = None
     tool_parts: dict[str, ToolPart] = attrs.field(factory=dict[str, ToolPart])
+    terminals: dict[str, TerminalView] = attrs.field(factory=dict[str, TerminalView])
     plan: Sequence[JsonObject] = ()
     commands: Sequence[JsonObject] = ()
     modes: Sequence[JsonObject] | None = None

@@ -13,6 +13,7 @@ Changes (CONTRACT 3.2, ``sidecar/session/changed``); ``tests/unit/session/refere
 - ``tool_call {turnId, partId, toolCallId, fields}``: merge ``fields`` into the part's ``toolCall``.
 - ``plan commands config tools usage title mcp compaction steering queue state``: replace the snapshot keys named beside ``kind``;
   ``meta`` belongs to ``metas[kind]`` and is removed when absent.
+- ``terminal {terminal}``: replace the terminal of that ``terminalId`` among the snapshot's ``terminals``, or append it.
 - ``notice {notice}``: append.
 
 A change of a turn or part the reader does not know (older than its snapshot) is to be skipped.
@@ -26,6 +27,7 @@ from typing import Any, Final, TypeAlias, cast
 from sidecar.session.conversation import SECTIONS, Notice, Part, Section, TextPart, ToolPart, Turn, UnknownPart
 from sidecar.session.encode import notice_json, part_head_json, tool_fields_json, turn_end_json, turn_start_json
 from sidecar.session.model import SNAPSHOT_TURNS, SessionState
+from sidecar.session.terminals import TerminalView
 
 CHANGE_BYTES: Final = 64
 ESCAPED_CHAR_BYTES: Final = 6
@@ -132,6 +134,10 @@ class Cursor:
         marked = self._marks.pop(key, None)
         self._marks[key] = dict.fromkeys(fields) if marked is None else {**marked, **dict.fromkeys(fields)}
 
+    def terminal_changed(self, terminal: TerminalView) -> None:
+        """Mark a terminal; only its newest state is given."""
+        self._mark_last(("terminal", terminal), None)
+
     def section_changed(self, section: Section) -> None:
         """Mark a section, behind everything."""
         self._mark_last(("section", section), None)
@@ -150,6 +156,8 @@ class Cursor:
             self.section_changed(section)
         for turn in shown:
             self._mark_turn(turn)
+        for terminal in self._state.conversation.terminals.values():
+            self.terminal_changed(terminal)
         self._marks.update(notices)
 
     def _mark_turn(self, turn: Turn) -> None:
@@ -215,6 +223,10 @@ def _end_change(turn: Turn, _: None) -> dict[str, Any]:
     return {"kind": "turn_ended", "turn": turn_end_json(turn)}
 
 
+def _terminal_change(terminal: TerminalView, _: None) -> dict[str, Any]:
+    return {"kind": "terminal", "terminal": terminal.to_json()}
+
+
 def _notice_change(_: str, notice: Notice) -> dict[str, Any]:
     return {"kind": "notice", "notice": notice_json(notice)}
 
@@ -227,6 +239,7 @@ _CHANGES: Final[Mapping[str, Callable[[Any, Any], dict[str, Any]]]] = {
     "tool": _tool_change,
     "start": _start_change,
     "end": _end_change,
+    "terminal": _terminal_change,
     "notice": _notice_change,
     "reset": _reset_change,
 }

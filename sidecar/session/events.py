@@ -62,6 +62,20 @@ class ToolCallChanged:
 
 
 @attrs.frozen
+class TerminalChanged:
+    """A terminal that tool calls show (content ``{"type": "terminal", "terminalId"}``) appeared or changed.
+
+    ``fields`` holds what changed, among ``command``, ``cwd`` (str), ``truncated``, ``released`` (bool), ``exitStatus``
+    (``{"exitCode", "signal"}``). ``output`` replaces the end of its output that is shown, ``appended`` adds to it.
+    """
+
+    terminal_id: str
+    fields: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
+    output: str | None = None
+    appended: str = ""
+
+
+@attrs.frozen
 class PlanReplaced:
     """The whole plan: entries ``{"content", "priority", "status", "_meta"?}`` as received; empty clears it."""
 
@@ -250,6 +264,7 @@ SessionEvent: TypeAlias = (
     TextDelta
     | ContentAdded
     | ToolCallChanged
+    | TerminalChanged
     | PlanReplaced
     | CommandsReplaced
     | ModesReplaced

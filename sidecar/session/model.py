@@ -18,6 +18,7 @@ from sidecar.session.events import (
     McpServersReplaced,
     NoticeAdded,
     SessionEvent,
+    TerminalChanged,
     TurnEnded,
     TurnStarted,
 )
@@ -92,6 +93,8 @@ class SessionState:
             return self._shown
         if isinstance(event, (TurnEnded, CancelRequested)) and event.turn_id not in building.conversation.turn_index:
             return self._shown
+        if isinstance(event, TerminalChanged) and event.output is not None:
+            return self._shown  # runs here; no history brings it again
         if isinstance(event, TurnStarted) and event.turn_id in self.conversation.turn_index:
             return self._shown  # known already: nothing to begin
         return building
@@ -120,6 +123,7 @@ class SessionState:
             _put_before(new, [old.running_turn], old)
         if new.title is None:
             new.title, new.updated_at = old.title, new.updated_at or old.updated_at
+        new.terminals = {**old.terminals, **new.terminals}
         new.watchers = self._listening()
         self._shown = building
         for watcher in self._watchers:
@@ -134,6 +138,7 @@ class SessionState:
         live = [turn for turn in dropped.turns if turn.origin == "prompt"]
         if not live:
             return
+        old.terminals |= dropped.terminals
         old.turns += live
         old.turn_index |= {turn.turn_id: turn for turn in live}
         old.tool_parts |= {key: part for key, part in dropped.tool_parts.items() if part.turn in live}
@@ -205,13 +210,14 @@ class SessionState:
     def to_json(self, turns: int = SNAPSHOT_TURNS, before: str | None = None) -> dict[str, Any]:
         """Return the snapshot: every section, the last ``turns`` turns (before turn ``before``), the last notices.
 
-        ``before`` in the result is the turn id to ask older turns with, absent when there are none. ``metas`` holds the agent's
-        ``_meta`` per section.
+        ``before`` in the result is the turn id to ask older turns with, absent when there are none. ``terminals`` are those tool
+        calls show (``terminals.TerminalView``). ``metas`` holds the agent's ``_meta`` per section.
         """
         result: dict[str, Any] = self.history(before, turns)
         for section in SECTIONS:
             result |= self.section(section)
         result["metas"] = dict(self.conversation.metas)
+        result["terminals"] = [terminal.to_json() for terminal in self.conversation.terminals.values()]
         result["notices"] = [notice_json(notice) for notice in self.notices[-SNAPSHOT_NOTICES:]]
         return result
 

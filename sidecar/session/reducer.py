@@ -25,6 +25,7 @@ from sidecar.session.events import (
     NoticeAdded,
     Role,
     SessionEvent,
+    TerminalChanged,
     TextDelta,
     ToolCallChanged,
     TurnEnded,
@@ -33,6 +34,7 @@ from sidecar.session.events import (
 )
 from sidecar.session.load_window import LoadWindow
 from sidecar.session.sections import SECTION_HANDLERS
+from sidecar.session.terminals import change_terminal
 from sidecar.session.text import pack
 from sidecar.session.tool_fields import change_tool
 
@@ -272,6 +274,13 @@ class Reducer:
         for watcher in self.conversation.watchers:
             watcher.section_changed("state")
 
+    def terminal(self, event: TerminalChanged) -> None:
+        """Show what a terminal prints and how it ends."""
+        view = change_terminal(self.conversation.terminals, event)
+        if view is not None:
+            for watcher in self.conversation.watchers:
+                watcher.terminal_changed(view)
+
     def notice(self, event: NoticeAdded) -> None:
         """Notices belong to the session, not to one build of it."""
         self._add_notice(event)
@@ -281,6 +290,7 @@ _HANDLERS: Mapping[type, Callable[[Reducer, Any], None]] = {
     TextDelta: Reducer.text,
     ContentAdded: Reducer.content,
     ToolCallChanged: Reducer.tool,
+    TerminalChanged: Reducer.terminal,
     UnknownUpdate: Reducer.unknown,
     NoticeAdded: Reducer.notice,
     TurnStarted: Reducer.turn_started,

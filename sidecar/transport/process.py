@@ -4,8 +4,10 @@ Nothing guarded here outlives the sidecar (see ``guardian.py`` and ``windows.py`
 """
 
 import asyncio
+import contextlib
 import errno
 import functools
+import io
 import os
 import secrets
 import socket
@@ -36,9 +38,12 @@ __all__ = [
     "run_once",
     "run_opener",
     "start_agent",
+    "start_terminal",
 ]
 
 OUTPUT_LIMIT_BYTES = 4 * 1024 * 1024
+TERMINAL_SIZE = (40, 120)
+"""Lines and columns told to a program on a pseudo-terminal."""
 
 
 @attrs.frozen
@@ -60,10 +65,23 @@ async def start_agent(launch: Launch, task_group: TaskGroup) -> AgentProcess:
 
     Raises Unavailable, in words for the user, when the program or its folder cannot be used.
     """
+    return await _start(launch, task_group, terminal=False)
+
+
+async def start_terminal(launch: Launch, task_group: TaskGroup) -> AgentProcess:
+    """Start a command whose output (both kinds, in order) is received from a pseudo-terminal where the platform has one.
+
+    Its input is empty and it has no controlling terminal, since nobody could type: what would ask for a password fails at once.
+    Line ends come as the program wrote them. Otherwise as ``start_agent``.
+    """
+    return await _start(launch, task_group, terminal=True)
+
+
+async def _start(launch: Launch, task_group: TaskGroup, *, terminal: bool) -> AgentProcess:
     child: Child | None = None
     try:
         with anyio.CancelScope(shield=True):
-            child = await (_start_in_job(launch) if sys.platform == "win32" else _start_guarded(launch))
+            child = await (_start_in_job(launch, terminal) if sys.platform == "win32" else _start_guarded(launch, terminal))
     except (OSError, ValueError) as error:
         raise _refused(launch, error) from error
     if child is None:
@@ -146,30 +164,54 @@ _left_running: list["subprocess.Popen[bytes]"] = []
 _become_subreaper = functools.cache(guardian.become_subreaper)
 
 
-async def _start_guarded(launch: Launch) -> Child:
+async def _start_guarded(launch: Launch, terminal: bool) -> Child:
     _become_subreaper()
     marker = secrets.token_hex(8)
+    screen, their_screen = _open_screen() if terminal else (None, None)
     ours, theirs = socket.socketpair()
-    with theirs:
+    with theirs, their_screen or contextlib.nullcontext():
+        output = subprocess.PIPE if their_screen is None else their_screen
         try:
             popen = subprocess.Popen(  # noqa: ASYNC220 - as above
                 [*_guardian_argv(launch, theirs.fileno()), *launch.argv],
                 cwd=launch.cwd,
                 env={**launch.env, guardian.MARKER: marker},
-                stdin=subprocess.PIPE,
-                stdout=subprocess.PIPE,
-                stderr=subprocess.PIPE,
+                stdin=subprocess.DEVNULL if terminal else subprocess.PIPE,
+                stdout=output,
+                stderr=subprocess.STDOUT if terminal else subprocess.PIPE,
                 bufsize=0,
                 pass_fds=(theirs.fileno(),),
                 start_new_session=True,
             )
         except BaseException:
             ours.close()
+            if screen is not None:
+                screen.close()
             raise
     ours.setblocking(False)
     status = GuardianStatus()
     await asyncio.get_running_loop().create_connection(lambda: status, sock=ours)
-    return await _connect(popen, status, marker)
+    return await _connect(popen, status, marker, screen)
+
+
+def _open_screen() -> tuple[IO[bytes] | None, IO[bytes] | None]:
+    """Return both ends of a pseudo-terminal that leaves line ends alone, ours first; two None where there is none to be had."""
+    import termios  # noqa: PLC0415 - not on Windows
+
+    try:
+        master, slave = os.openpty()
+    except OSError:
+        return None, None
+    try:
+        modes = termios.tcgetattr(slave)
+        modes[1] &= ~termios.ONLCR
+        termios.tcsetattr(slave, termios.TCSANOW, modes)
+        termios.tcsetwinsize(slave, TERMINAL_SIZE)
+    except termios.error:
+        os.close(master)
+        os.close(slave)
+        return None, None
+    return io.FileIO(master, "rb"), io.FileIO(slave, "wb")
 
 
 def _guardian_argv(launch: Launch, fd: int) -> list[str]:
@@ -180,7 +222,7 @@ def _guardian_argv(launch: Launch, fd: int) -> list[str]:
     return [python, "-I", "-S", "-E", guardian.__file__, str(fd), str(TERM_GRACE_SECONDS), keep, lc_ctype, "--"]
 
 
-async def _start_in_job(launch: Launch) -> Child:
+async def _start_in_job(launch: Launch, terminal: bool) -> Child:
     """Windows; see ``windows.py``. Shims are unwrapped here, since nothing else could start them without a shell."""
     from asyncio import windows_utils  # noqa: PLC0415 - exists on Windows only
 
@@ -192,9 +234,9 @@ async def _start_in_job(launch: Launch) -> Child:
             _without_shim(launch),
             cwd=launch.cwd,
             env=launch.env,
-            stdin=subprocess.PIPE,
+            stdin=subprocess.DEVNULL if terminal else subprocess.PIPE,
             stdout=subprocess.PIPE,
-            stderr=subprocess.PIPE,
+            stderr=subprocess.STDOUT if terminal else subprocess.PIPE,
             bufsize=0,
             creationflags=windows.CREATE_SUSPENDED | windows.CREATE_NO_WINDOW,
         ),
@@ -204,7 +246,7 @@ async def _start_in_job(launch: Launch) -> Child:
     except OSError:
         popen.kill()
         raise
-    return await _connect(popen, cast("GuardianStatus", status), "")
+    return await _connect(popen, cast("GuardianStatus", status), "", None)
 
 
 def _without_shim(launch: Launch) -> list[str]:
@@ -217,12 +259,16 @@ def _without_shim(launch: Launch) -> list[str]:
     return [*unwrap_shim(program, text, find=find), *launch.argv[1:]]
 
 
-async def _connect(popen: "subprocess.Popen[bytes]", status: GuardianStatus, marker: str) -> Child:
+async def _connect(popen: "subprocess.Popen[bytes]", status: GuardianStatus, marker: str, screen: IO[bytes] | None) -> Child:
     loop = asyncio.get_running_loop()
     stdin, stdout, stderr = InputPipe(), OutputPipe(), ErrorTail()
-    await loop.connect_write_pipe(lambda: stdin, cast("IO[bytes]", popen.stdin))
-    await loop.connect_read_pipe(lambda: stdout, cast("IO[bytes]", popen.stdout))
-    await loop.connect_read_pipe(lambda: stderr, cast("IO[bytes]", popen.stderr))
+    if popen.stdin is not None:
+        await loop.connect_write_pipe(lambda: stdin, popen.stdin)
+    await loop.connect_read_pipe(lambda: stdout, screen or cast("IO[bytes]", popen.stdout))
+    if popen.stderr is None:
+        stderr.abort()
+    else:
+        await loop.connect_read_pipe(lambda: stderr, popen.stderr)
     return Child(popen, marker, stdin, stdout, stderr, status)
 
 

@@ -45,6 +45,9 @@ class ReferenceClient:
                 self.view["before"] = change["before"]
         elif kind == "notice":
             self.view["notices"] = [*self.view["notices"], change["notice"]][-SNAPSHOT_NOTICES:]
+        elif kind == "terminal":
+            others = [known for known in self.view.get("terminals", ()) if known["terminalId"] != change["terminal"]["terminalId"]]
+            self.view["terminals"] = [*others, change["terminal"]]
         elif kind == "turn_started":
             self.view["turns"].append({**change["turn"], "parts": []})
         elif kind == "turn_ended":
