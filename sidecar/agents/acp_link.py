@@ -10,6 +10,7 @@ import attrs
 from sidecar.acp import build
 from sidecar.acp.schema import PROTOCOL_VERSION
 from sidecar.agents.acp_announced import KIRO_V3, Announced, read_announced
+from sidecar.agents.acp_files import AcpFiles
 from sidecar.agents.acp_hot import batch_decoder
 from sidecar.agents.acp_inbound import AcpInbound
 from sidecar.agents.acp_requests import AcpRequests, TokenSource
@@ -20,7 +21,7 @@ from sidecar.errors import AgentFault, Unavailable
 from sidecar.session.events import JsonObject
 from sidecar.session.interaction import Withdrawal
 from sidecar.session.lenient import object_at, object_or_none
-from sidecar.session.ports import AgentInfo, ConnectionSink
+from sidecar.session.ports import AgentInfo, ConnectionSink, FilesService
 from sidecar.transport.peer import Call, Peer, Tap
 from sidecar.transport.streams import ByteStream
 
@@ -38,7 +39,10 @@ class Offers:
 
 @attrs.frozen
 class ConnectionOptions:
-    """Bounds and hooks of one connection. ``keep_raw`` keeps each update apart and as received (for records)."""
+    """Bounds and hooks of one connection. ``keep_raw`` keeps each update apart and as received (for records).
+
+    A service that is there is declared to the agent at ``initialize``.
+    """
 
     max_message_bytes: int = 64 * 1024 * 1024
     load_timeout_seconds: float = 60.0
@@ -47,6 +51,7 @@ class ConnectionOptions:
     token: TokenSource | None = None
     tap: Tap | None = None
     pid: int | None = None
+    files: FilesService | None = None
 
 
 def now_iso() -> str:
@@ -81,6 +86,9 @@ class AcpLink:
             tap=options.tap,
         )
         self._requests.attach(self._peer)
+        if options.files is not None:
+            files = AcpFiles(options.files, self._table, tasks, profile.paths, lambda: self._announced.info)
+            files.attach(self._requests, self._peer)
         self._announced = Announced()
         self._refused: set[str] = set()
         self._prompts: dict[str, Call] = {}
@@ -115,6 +123,8 @@ class AcpLink:
             form=offers.forms,
             url=offers.urls,
             terminal_auth=offers.terminal_sign_in,
+            read_files=self._options.files is not None,
+            write_files=self._options.files is not None,
         )
         result = await self._peer.request("initialize", params, timeout=INITIALIZE_TIMEOUT_SECONDS)
         version = object_at(result).get("protocolVersion")

@@ -100,6 +100,7 @@ class AcpRequests:
             "_kiro/openExternalUrl": self._open_external_url,
             "_kiro/auth/getAccessToken": self._access_token,
         }
+        self._withdrawals: list[Callable[[RequestId], None]] = []
 
     def attach(self, peer: Answering) -> None:
         """Say through whom answers go; called once, before the first byte is read."""
@@ -108,6 +109,10 @@ class AcpRequests:
     def serve(self, method: str, handler: Callable[[IncomingRequest, Mapping[str, Any]], None]) -> None:
         """Have ``handler`` take the requests of one more method; it answers each once."""
         self._handlers[method] = handler
+
+    def tell_withdrawn(self, listener: Callable[[RequestId], None]) -> None:
+        """Call ``listener`` with the id of each request the agent withdraws, whoever takes it."""
+        self._withdrawals.append(listener)
 
     def on_request(self, request: IncomingRequest) -> None:
         """Take one request of the agent."""
@@ -125,6 +130,8 @@ class AcpRequests:
         """The agent withdrew its request (ACP v1, $/cancel_request): the question goes, the request is still answered."""
         if (found := self._open.get(request_id)) is not None and found.handle is not None:
             found.handle.withdraw(Withdrawal.AGENT_WITHDREW)
+        for listener in self._withdrawals:
+            listener(request_id)
 
     def withdraw_all(self, why: Withdrawal) -> None:
         """The connection ends: no question may outlive it."""

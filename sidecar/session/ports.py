@@ -148,6 +148,21 @@ class SessionSink(Protocol):
         ...
 
 
+class FilesService(Protocol):
+    """The user's files as an agent may read and write them: buffers first, the disk else (ACP v1, file system).
+
+    ``sink`` is that of the session that asks. Both raise ``SidecarError``: not there, no text, not permitted, changed meanwhile.
+    """
+
+    async def read_text(self, sink: SessionSink, path: str, line: int | None = None, limit: int | None = None) -> str:
+        """Return the text of a file; ``line`` counts from 1 (0 is taken as 1), ``limit`` is a number of lines."""
+        ...
+
+    async def write_text(self, sink: SessionSink, path: str, content: str) -> None:
+        """Make ``content`` the text of a file, which is made when it is not there; it is on the disk when this returns."""
+        ...
+
+
 class ConnectionSink(Protocol):
     """The workspace's end of one agent connection, for what belongs to no known session."""
 

@@ -1,0 +1,43 @@
+"""The fewest text edits that turn one text into another, in the editor's positions. Pure.
+
+Whole lines are compared first, then each changed block is trimmed to the characters that differ, so that undo, cursor and folds
+of the rest stay, and a one-line edit of a large file is small on the wire.
+"""
+
+from collections.abc import Sequence
+
+from sidecar.workspace.edits_blocks import Block, changed_blocks
+from sidecar.workspace.positions import Position, PositionEncoding, TextEdit, common_prefix, replace_edit, split_lines, units_in
+
+
+def text_edits(lines: Sequence[str], new: str, encoding: PositionEncoding) -> list[TextEdit]:
+    """Return LSP TextEdits, in order and without overlap, that turn the document of ``lines`` (with their ends) into ``new``."""
+    fresh = split_lines(new)
+    return [_edit(lines, fresh, block, encoding) for block in changed_blocks(lines, fresh)]
+
+
+def _edit(lines: Sequence[str], fresh: Sequence[str], block: Block, encoding: PositionEncoding) -> TextEdit:
+    old = "".join(lines[block.old_start : block.old_end])
+    new = "".join(fresh[block.new_start : block.new_end])
+    head = common_prefix(old, new)
+    tail = common_prefix(old[head:][::-1], new[head:][::-1])
+    if head and old[head - 1] == "\r" and "\n" in {old[head : head + 1], new[head : head + 1]}:
+        head -= 1
+    if tail and old[len(old) - tail] == "\n" and "\r" in {_before(old, tail, head), _before(new, tail, head)}:
+        tail -= 1
+    start = _position(lines, block.old_start, head, encoding)
+    end = _position(lines, block.old_start, len(old) - tail, encoding)
+    return replace_edit(start, end, new[head : len(new) - tail])
+
+
+def _before(text: str, tail: int, head: int) -> str:
+    at = len(text) - tail - 1
+    return text[at] if at >= head else ""
+
+
+def _position(lines: Sequence[str], line: int, offset: int, encoding: PositionEncoding) -> Position:
+    """Return the position ``offset`` code points after the beginning of ``line``."""
+    while line < len(lines) - 1 and offset >= len(lines[line]):
+        offset -= len(lines[line])
+        line += 1
+    return line, units_in(lines[line][:offset], encoding)
