@@ -51,6 +51,9 @@ class _Notification(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Literal["2.0"]
 
 
+LARGE_LINE_BYTES: Final = 1 << 20
+"""A line above this is not copied to be decoded together with its neighbours."""
+
 _DECODER: Final = msgspec.json.Decoder(_Notification)
 _MARK: Final = b"_chunk"
 _META: Final = b'"_meta"'
@@ -64,6 +67,8 @@ def batch_decoder(*, merge: bool = True) -> Callable[[list[bytes]], list[object]
 def decode_batch(lines: list[bytes]) -> list[object]:
     """Return what the lines of one read hold, in order: ``TextRun``, JSON values, or the ``Noise`` a line is."""
     items: list[object] = []
+    if len(lines) > 1 and len(lines[0]) > LARGE_LINE_BYTES:  # only the first line of a read can be longer than a read
+        return [*decode_batch(lines[:1]), *decode_batch(lines[1:])]
     if _decode_at_once(lines, items):
         return items
     for hopeful, group in groupby(lines, _may_be_plain):
