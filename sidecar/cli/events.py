@@ -45,7 +45,7 @@ class EventLines:
     def __init__(self) -> None:
         self._open: dict[str, bool] = {}
         self._loading = False
-        self._ended = False
+        self.ended = False
 
     def of_batch(self, batch: Sequence[SessionEvent]) -> list[Line]:
         """Return ``(type, data)`` for the events of one read; ``data`` is the update as received where there is one.
@@ -54,10 +54,10 @@ class EventLines:
         permission request says of its tool call stands in the line of the request.
         """
         lines: list[Line] = []
-        for event, following in zip(batch, [*batch[1:], None], strict=True):
+        for event, following in zip(batch, [*batch[1:], None], strict=False):
             if isinstance(event, LoadBegan | LoadEnded):
                 self._loading = isinstance(event, LoadBegan)
-            elif not (self._loading or self._ended or _is_told_by(event, following)):
+            elif not (self._loading or self.ended or _is_told_by(event, following)):
                 lines += self._of(event)
         return lines
 
@@ -65,7 +65,7 @@ class EventLines:
         if isinstance(event, ToolCallChanged):
             return [] if event.raw is None and not event.announced else [self._tool(event)]
         if isinstance(event, TurnEnded):
-            self._ended = True
+            self.ended = True
             return [*self._left_open(event), _ended(event)]
         encode = _ENCODERS.get(type(event))
         return [encode(event)] if encode is not None else []

@@ -72,12 +72,12 @@ def without_secrets(message: Mapping[str, Any]) -> dict[str, Any]:
 
 
 def _clean(name: str, value: Any, addresses: bool) -> Any:
+    if name in _PAIRS:
+        return _hidden_pairs(value)
     if isinstance(value, str):
         if looks_secret(name) or (name in _ADDRESSES and (addresses or name != "url")):
             return HIDDEN
         return redact(value)
-    if name in _PAIRS:
-        return _hidden_pairs(value)
     if isinstance(value, Mapping):
         return {redact(key): _clean(key, item, addresses) for key, item in cast("Mapping[str, Any]", value).items()}
     if isinstance(value, list | tuple):

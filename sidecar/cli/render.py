@@ -89,6 +89,8 @@ class JsonRenderer:
         self._line("permission_requested", session_id, question)
 
     def answered(self, session_id: str | None, question: Mapping[str, Any], answer: Mapping[str, Any] | None, why: str) -> None:
+        if any(lines.ended for lines in self._lines.values()):
+            return  # left over by the agent: the end of the turn stays the last line
         data = {"id": question.get("id"), "kind": question.get("kind"), "answer": answer}
         self._line("permission_answered", session_id, data if answer is not None else {**data, "reason": why})
 
