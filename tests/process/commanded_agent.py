@@ -1,9 +1,9 @@
 """A plain agent that does what the prompt says, word for word, so that a test can put any frame on the wire at any time.
 
-The prompt is one word and, behind it, JSON: ``ask`` sends a permission request with these params (``sessionId`` is added) and ends
-the turn with the outcome as text; ``request`` ``[method, params]`` the same for any request; ``frames`` sends messages as they are
-(the text ``$S`` in them is the first session); ``withdraw`` cancels the request that waits; ``wait`` lasts until the cancellation;
-``say`` says the text; ``exit`` ends the process.
+The prompt is one word and, behind it, JSON: ``ask`` sends a permission request with these params (``sessionId`` is added) and
+ends the turn with the outcome as text; ``request`` ``[method, params]`` the same for any request; ``frames`` sends messages as
+they are (the text ``$S`` in them is the first session); ``withdraw`` cancels the request that waits; ``wait`` lasts until the
+cancellation; ``say`` says the text; ``exit`` ends the process.
 """
 
 import json

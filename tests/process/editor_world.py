@@ -1,19 +1,18 @@
 """A fresh machine for one test: folders of its own, agents in a configuration file, and editors that start the real sidecar."""
 
 import json
-import os
 import sys
 import time
 from collections.abc import Callable, Mapping, Sequence
-from contextlib import AbstractContextManager
 from pathlib import Path
 from typing import Any
 
+from sidecar.editor.ask import ARMED_AFTER_SECONDS
 from tests.peers.lsp_client import LspClient
 from tests.unit.session.reference_client import ReferenceClient
 
 REPOSITORY = Path(__file__).resolve().parents[2]
-START_SECONDS = 30.0
+START_SECONDS = 20.0
 """For what starts processes, on a machine that is busy with other tests."""
 
 PLUGIN: dict[str, Any] = {"experimental": {"sidecar": {"protocol": 1, "client": "test/1", "changes": True, "questions": True}}}
@@ -206,6 +205,13 @@ def waiting(client: LspClient, count: int = 1) -> list[dict[str, Any]]:
         assert time.monotonic() < deadline, f"{len(found)} questions wait, not {count}"
 
 
+def until_armed(client: LspClient) -> None:
+    """Let the time pass after which an announced question can be answered by a command without an argument."""
+    armed_at = time.monotonic() + ARMED_AFTER_SECONDS
+    while time.monotonic() < armed_at:
+        client.result("sidecar/status")
+
+
 def turn_of(client: LspClient, turn_id: str, **which: Any) -> dict[str, Any]:
     """Return a turn once it has ended, by ``session.state``."""
     deadline = time.monotonic() + START_SECONDS
@@ -220,8 +226,3 @@ def turn_of(client: LspClient, turn_id: str, **which: Any) -> dict[str, Any]:
 def outcome_of(turn: Mapping[str, Any]) -> Any:
     """Return what the commanded agent got as the answer to its request."""
     return json.loads(text_of(turn))
-
-
-def environment_of(path: str) -> Mapping[str, str]:
-    """Return the environment of this machine with another PATH."""
-    return {**os.environ, "PATH": path}
