@@ -43,7 +43,7 @@ def _dispatch(words: Sequence[str]) -> int:
     chosen = parse(rest, common)
     if isinstance(chosen.options, ServeOptions):
         return _serve(chosen.options)
-    _start_log(common)
+    _start_log(common, strict="--strict" in rest)
     code: int = importlib.import_module(chosen.module).main(chosen.options)
     return code
 
@@ -55,7 +55,7 @@ def _serve(options: ServeOptions) -> int:
     return serve(options)
 
 
-def _start_log(common: CommonOptions) -> None:
+def _start_log(common: CommonOptions, *, strict: bool = False) -> None:
     from sidecar import log  # noqa: PLC0415  # --help and --version need none
     from sidecar.config.paths import state_directory  # noqa: PLC0415
 
@@ -65,18 +65,22 @@ def _start_log(common: CommonOptions) -> None:
         file=Path(common.log_file).expanduser().absolute() if common.log_file else None,
         fallback_file=state / "logs" / "sidecar.log",
         crash_directory=state / "crashes",
+        say=_say_as_json if strict else None,
     )
 
 
 def _tell(error: SidecarError, code: int, *, strict: bool) -> int:
-    """Say what is wrong on stderr, as one JSON object a line when ``strict``."""
-    import json  # noqa: PLC0415  # only when something is wrong
+    """Say what is wrong on stderr, as one JSON object when ``strict``."""
+    from sidecar.cli.render import tell_as_json, tell_on_stderr  # noqa: PLC0415  # only when something is wrong
 
-    from sidecar.log import redact, say_on_stderr  # noqa: PLC0415
-
-    for line in error.message.splitlines():
-        say_on_stderr(json.dumps({"type": "error", "message": redact(line)}) if strict else f"sidecar: {line}")
+    (tell_as_json if strict else tell_on_stderr)("error", error.message)
     return code
+
+
+def _say_as_json(line: str) -> None:
+    from sidecar.cli.render import tell_as_json  # noqa: PLC0415  # as above
+
+    tell_as_json("error", line)
 
 
 if __name__ == "__main__":

@@ -280,7 +280,7 @@ def test_allow_once_does_not_allow_what_is_protected_or_a_choice(home: CliHome, 
     (asked,) = done.data("permission_requested")
     (answered,) = done.data("permission_answered")
     kinds = {option["optionId"]: option["kind"] for option in asked["options"]}
-    chosen = (answered["answer"] or {}).get("optionId")
+    chosen = answered["answer"]["optionId"] if answered["answer"] else ""
     assert kinds.get(chosen, "none") in {"reject_once", "none"}
     assert said in done.stderr
 
@@ -309,7 +309,7 @@ def test_strict_keeps_standard_error_json(home: CliHome) -> None:
     done = home.prompt("absent", "--strict", "hi")
     assert done.code == 4
     assert all("message" in json.loads(line) for line in done.stderr.splitlines())
-    done = home.prompt("nobody", "--strict", "hi")
+    done = home.prompt("nobody\N{ROCKET}" + "y" * 900, "--strict", "hi")
     assert done.code == 2
     assert all("message" in json.loads(line) for line in done.stderr.splitlines())
 

@@ -123,14 +123,13 @@ def test_a_diff_is_shown_and_what_is_left_out_is_counted() -> None:
 
 @pytest.mark.parametrize(
     ("lines", "answer"),
-    [(("o",), {"action": "open"}), (("C",), {"action": "copy"}), (("",), {"action": "decline"}), (("yes",), {"action": "decline"}),
-     ((), None)],
-)  # fmt: skip
-def test_an_address_is_opened_only_when_the_user_says_so(lines: Sequence[str], answer: dict[str, Any] | None) -> None:
+    [(("o",), "open"), (("C",), "copy"), (("",), "decline"), (("yes",), "decline"), ((), None)],
+)
+def test_an_address_is_opened_only_when_the_user_says_so(lines: Sequence[str], answer: str | None) -> None:
     url = "https://as.example/authorize?state=x"
     body = OpenUrl(SecretText(url), "as.example", "https://as.example/authorize?…", warnings=("be careful",))
     given, script = asked(body, *lines)
-    assert given == answer
+    assert given == (None if answer is None else {"action": answer})
     assert script.shown.index("host: as.example") < script.shown.index(url)
     assert "warning: be careful" in script.shown
 

@@ -26,7 +26,7 @@ SENTINEL = "Zq7-sentinel-94812"
         {"method": "_kiro/mcp/status", "params": {"servers": [{"name": "x", "authorizationUrl": f"https://as.example/{SENTINEL}"}]}},
         {"id": 1, "result": {"accessToken": SENTINEL, "expiresAt": "x"}},
         {"id": 1, "result": {"refresh_token": SENTINEL}},
-        {"id": 1, "method": "session/new", "params": {"mcpServers": [{"name": "d", "headers": [{"name": "X-Y", "value": SENTINEL}]}]}},
+        {"id": 1, "method": "session/new", "params": {"mcpServers": [{"headers": [{"name": "X-Y", "value": SENTINEL}]}]}},
         {"id": 1, "method": "session/new", "params": {"mcpServers": [{"name": "d", "env": [{"name": "Y", "value": SENTINEL}]}]}},
         {"id": 1, "method": "x", "params": {"headers": {"X-Y": SENTINEL}, "env": {"Y": SENTINEL}}},
         {"id": 1, "method": "x", "params": {"headers": [SENTINEL], "env": SENTINEL}},
@@ -84,7 +84,7 @@ def test_a_record_replays_turns_tools_and_notifications_in_order() -> None:
     replay = Replay()
     update = {"sessionUpdate": "agent_message_chunk", "content": {"type": "text", "text": "the answer"}}
     tool = {"sessionUpdate": "tool_call", "toolCallId": "c", "title": "a tool", "status": "in_progress"}
-    for direction, message in [
+    wire: list[tuple[str, dict[str, Any]]] = [
         ("out", {"id": 1, "method": "session/new", "params": {"cwd": "/"}}),
         ("in", {"id": 1, "result": {"sessionId": "s"}}),
         ("out", {"id": 2, "method": "session/prompt", "params": {"sessionId": "s", "prompt": [{"type": "text", "text": "ask"}]}}),
@@ -93,7 +93,8 @@ def test_a_record_replays_turns_tools_and_notifications_in_order() -> None:
         ("in", {"method": "session/update", "params": {"sessionId": 7, "update": None}}),
         ("in", {"id": 99, "result": {}}),
         ("in", {"id": 2, "error": {"code": -1, "message": "out of words"}}),
-    ]:
+    ]
+    for direction, message in wire:
         replay.take(direction, message)
     replay.end()
     shown = to_markdown(replay.sessions["s"])
