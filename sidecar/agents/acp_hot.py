@@ -4,10 +4,14 @@ Text is most of what an agent sends. A chunk is plain when its keys are exactly 
 update``, then ``sessionUpdate, content, messageId`` (the last may be missing), then ``type, text``, in any order. Neighbouring
 plain chunks of the same session, role and message become one ``TextRun``; anything with more to it (``_meta``, annotations)
 keeps every detail by taking the general way.
+
+A run costs one decoding: its first chunk shows which bytes stand before and after the text, lines with the same bytes around it
+are chunks of the same message, and what stands between is the inside of one JSON string, decoded whole.
 """
 
+import re
 from collections.abc import Callable
-from itertools import groupby
+from itertools import takewhile
 from typing import Final, Literal
 
 import attrs
@@ -55,8 +59,14 @@ LARGE_LINE_BYTES: Final = 1 << 20
 """A line above this is not copied to be decoded together with its neighbours."""
 
 _DECODER: Final = msgspec.json.Decoder(_Notification)
+FIRST_LOOK_AHEAD: Final = 8
+"""Lines compared at first with one that was decoded; twice as many each time that all are like it."""
+
+_STRING: Final = msgspec.json.Decoder(str)
 _MARK: Final = b"_chunk"
 _META: Final = b'"_meta"'
+_TEXT: Final = re.compile(rb'"text"[ \t]*:[ \t]*"((?:[^"\\]|\\.)*)"')
+"""The text of a plain chunk: no other key is called so, and inside of strings quotes are escaped."""
 
 
 def batch_decoder(*, merge: bool = True) -> Callable[[list[bytes]], list[object]]:
@@ -67,65 +77,64 @@ def batch_decoder(*, merge: bool = True) -> Callable[[list[bytes]], list[object]
 def decode_batch(lines: list[bytes]) -> list[object]:
     """Return what the lines of one read hold, in order: ``TextRun``, JSON values, or the ``Noise`` a line is."""
     items: list[object] = []
-    if len(lines) > 1 and len(lines[0]) > LARGE_LINE_BYTES:  # only the first line of a read can be longer than a read
-        return [*decode_batch(lines[:1]), *decode_batch(lines[1:])]
-    if _decode_at_once(lines, items):
-        return items
-    for hopeful, group in groupby(lines, _may_be_plain):
-        if not hopeful:
-            items.extend(decode_line(line) for line in group)
-        elif not _decode_at_once(stretch := list(group), items):
-            _decode_each(stretch, items)
+    at = 0
+    while at < len(lines):
+        chunk = _read_chunk(lines[at])
+        if chunk is None:
+            items.append(decode_line(lines[at]))
+            at += 1
+            continue
+        text, count = _read_run(chunk.update.content.text, lines, at)
+        _add(items, chunk, text, count)
+        at += count
     return items
 
 
-def _may_be_plain(line: bytes) -> bool:
-    return _MARK in line and _META not in line
-
-
-def _decode_at_once(lines: list[bytes], items: list[object]) -> bool:
-    """Append the runs of the lines and return true when every one of them is a plain chunk; one call is what makes it fast."""
-    try:
-        chunks = _DECODER.decode_lines(b"\n".join(lines))
-    except (msgspec.MsgspecError, RecursionError):
-        return False
-    if len(chunks) != len(lines):
-        return False
-    _merge([chunk.params for chunk in chunks], items)
-    return True
-
-
-def _decode_each(lines: list[bytes], items: list[object]) -> None:
-    run: list[_Params] = []
-    for line in lines:
-        chunk = _read_chunk(line)
-        if chunk is not None:
-            run.append(chunk)
-            continue
-        _merge(run, items)
-        run = []
-        items.append(decode_line(line))
-    _merge(run, items)
-
-
 def _read_chunk(line: bytes) -> _Params | None:
+    if _MARK not in line or _META in line:
+        return None
     try:
         return _DECODER.decode(line).params
     except (msgspec.MsgspecError, RecursionError):
         return None
 
 
-def _merge(chunks: list[_Params], items: list[object]) -> None:
-    """Append one ``TextRun`` for each stretch of chunks of the same session, role and message."""
-    texts: list[str] = []
-    session_id, kind, message_id = "", "", None
-    for chunk in chunks:
-        update = chunk.update
-        if update.sessionUpdate != kind or update.messageId != message_id or chunk.sessionId != session_id:
-            if texts:
-                items.append(TextRun(session_id, _ROLES[kind], "".join(texts), message_id, len(texts)))
-                texts = []
-            session_id, kind, message_id = chunk.sessionId, update.sessionUpdate, update.messageId
-        texts.append(update.content.text)
-    if texts:
-        items.append(TextRun(session_id, _ROLES[kind], "".join(texts), message_id, len(texts)))
+def _read_run(first: str, lines: list[bytes], at: int) -> tuple[str, int]:
+    """Return the text of the plain chunk at ``at`` (``first``) and of those like it that follow, and how many chunks it is."""
+    if at + 1 == len(lines) or (place := _TEXT.search(lines[at])) is None:
+        return first, 1
+    inside = _insides(lines, at + 1, lines[at][: place.start(1)], lines[at][place.end(1) :])
+    joined = b"\n".join(inside)
+    if not inside or b"\\\n" in joined or joined.endswith(b"\\"):  # a backslash could swallow what comes next
+        return first, 1
+    try:
+        return first + _STRING.decode(b'"%b"' % joined.replace(b"\n", b"")), 1 + len(inside)
+    except msgspec.MsgspecError:
+        return first, 1
+
+
+def _insides(lines: list[bytes], at: int, before: bytes, after: bytes) -> list[bytes]:
+    """Return what stands between ``before`` and ``after`` in the lines from ``at`` on, up to the first that differs in them."""
+    around = len(before) + len(after)
+    found: list[bytes] = []
+    ahead = FIRST_LOOK_AHEAD
+    while stretch := lines[at : at + ahead]:
+        insides = [line.removeprefix(before).removesuffix(after) for line in stretch]
+        if sum(map(len, insides)) + around * len(stretch) != sum(map(len, stretch)):
+            pairs = zip(stretch, insides, strict=True)
+            return found + [inside for _, inside in takewhile(lambda pair: len(pair[1]) + around == len(pair[0]), pairs)]
+        found += insides
+        at += ahead
+        ahead *= 2
+    return found
+
+
+def _add(items: list[object], chunk: _Params, text: str, count: int) -> None:
+    """Append a run, to the run before it when that is of the same session, role and message."""
+    update = chunk.update
+    role = _ROLES[update.sessionUpdate]
+    last = items[-1] if items else None
+    if isinstance(last, TextRun) and (last.session_id, last.role, last.message_id) == (chunk.sessionId, role, update.messageId):
+        items[-1] = attrs.evolve(last, text=last.text + text, count=last.count + count)
+    else:
+        items.append(TextRun(chunk.sessionId, role, text, update.messageId, count))

@@ -92,7 +92,7 @@ class LineFramer:
         if lines:
             if self._held or self._skipped is not None or self._first:
                 items = self._complete(lines.pop(0))
-            items += self._plain(lines)
+            items += self._plain(lines) if b"\r" in data or len(data) > self._max_bytes else filter(None, lines)
         self._hold(rest)
         return items
 

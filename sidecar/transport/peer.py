@@ -164,9 +164,9 @@ class Peer:
     def _dispatch(self, items: Sequence[bytes | Oversize | Partial]) -> None:
         if not items:
             return
-        for whole, group in groupby(items, _is_line):
-            if whole:
-                self._dispatch_lines([item for item in group if isinstance(item, bytes)])
+        for kind, group in groupby(items, type):
+            if kind is bytes:
+                self._dispatch_lines(cast("list[bytes]", list(group)))
             else:
                 for item in group:
                     self._skipped(item)
@@ -293,7 +293,3 @@ class Peer:
         if self._tap is not None:
             self._tap("out", line)
         return self._stream.write(line, urgent=urgent)
-
-
-def _is_line(item: bytes | Oversize | Partial) -> bool:
-    return isinstance(item, bytes)

@@ -186,3 +186,37 @@ def test_a_merged_read_means_the_same_as_the_same_lines_one_by_one(messages: lis
 @given(st.lists(st.binary(max_size=30), max_size=4))
 def test_any_lines_give_one_item_each_unless_merged(lines: list[bytes]) -> None:
     assert repr(decode_batch(lines)) == repr([decode_line(each) for each in lines])
+
+
+INSIDE = st.one_of(
+    st.text(alphabet='ab\\"', max_size=3).map(str.encode),
+    st.sampled_from([b"\\\\", b"\\", b'\\"', b"\\n", b"\\ud83d", b"\\ude00", b"\xff", b"\x01", b"\xc3\xa9", b'"},"x":{"a":"']),
+)
+SHAPES = [
+    (b'{"jsonrpc":"2.0","method":"session/update","params":{"sessionId":"s","update":', b"}}"),
+    (b'{"params": {"update": ', b', "sessionId": "t"}, "method": "session/update", "jsonrpc": "2.0"}'),
+]
+
+
+def _raw(shape: tuple[bytes, bytes], inside: bytes) -> bytes:
+    return b'%b{"sessionUpdate":"agent_message_chunk","content":{"type":"text","text":"%b"}}%b' % (shape[0], inside, shape[1])
+
+
+@settings(max_examples=300)
+@given(st.lists(st.builds(_raw, st.sampled_from(SHAPES), INSIDE), max_size=40))
+def test_whatever_stands_between_the_same_bytes_is_read_as_it_would_be_alone(lines: list[bytes]) -> None:
+    def joined(items: list[object]) -> str:
+        texts = [f"[{item.session_id}]".join(["", *item.text]) if isinstance(item, TextRun) else repr(item) for item in items]
+        return json.loads(json.dumps("".join(texts)))
+
+    alone = [item for each in lines for item in decode_batch([each])]
+    assert joined(decode_batch(lines)) == joined(alone)
+
+
+def test_a_run_longer_than_every_look_ahead_is_one_run() -> None:
+    lines = [line(chunk(f"{number} ")) for number in range(100)]
+    assert decode_batch([*lines, b"{}", *lines]) == [
+        run := TextRun("s", "agent", "".join(f"{n} " for n in range(100)), None, 100),
+        {},
+        run,
+    ]
