@@ -11,7 +11,6 @@ if TYPE_CHECKING:
     from sidecar.config import Configuration, Layer
     from sidecar.editor.deferred import DeferredFront
     from sidecar.editor.front import EditorFront
-    from sidecar.editor.parts import Front, Part
 
 
 def serve(options: ServeOptions) -> NoReturn:
@@ -38,6 +37,7 @@ def serve(options: ServeOptions) -> NoReturn:
 def build(tasks: "TaskGroup", user: "Layer", configuration: "Configuration") -> "EditorFront":
     """Make the editor's front and all behind it; everything it starts runs in ``tasks``."""
     from sidecar.config import state_directory  # noqa: PLC0415  # after the reply to initialize
+    from sidecar.editor.built_in import PARTS  # noqa: PLC0415
     from sidecar.editor.front import EditorFront, FrontNeeds  # noqa: PLC0415
     from sidecar.store.sessions import SessionStore  # noqa: PLC0415
     from sidecar.store.worker import StoreWorker  # noqa: PLC0415
@@ -56,13 +56,3 @@ def build(tasks: "TaskGroup", user: "Layer", configuration: "Configuration") -> 
     front = EditorFront(workspace, tasks, FrontNeeds(user, state, store=store, parts=PARTS))
     tasks.start_soon(store.run)
     return front
-
-
-def _transcript(front: "Front") -> "Part":
-    from sidecar.editor.transcript import transcript_part  # noqa: PLC0415  # after the reply to initialize
-
-    return transcript_part(front)
-
-
-PARTS = (_transcript,)
-"""Further parts of the editor front (``sidecar.editor.parts``): functions that import their part when called."""

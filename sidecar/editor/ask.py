@@ -30,6 +30,8 @@ may hit it."""
 
 BY_HAND_SECONDS: Final = 600.0
 ASK_EACH: Final = "Ask me about each"
+YOUR_ANSWER: Final = "Your answer"
+"""The last line of every dialog: Neovim puts a colon behind the last line, which must not look like a part of the command."""
 
 _log = logging.getLogger(__name__)
 
@@ -163,7 +165,7 @@ class QuestionLadder:
             if not self._still(question_id, carried_out=carried_out):
                 return None
             self._note_announced(question_id)
-            params = {"type": WARNING, "message": text, "actions": [{"title": title} for title in titles]}
+            params = {"type": WARNING, "message": f"{text}\n{YOUR_ANSWER}", "actions": [{"title": title} for title in titles]}
             dialog = self._shown = _Dialog(question_id, carried_out)
             with dialog.scope:
                 try:

@@ -17,6 +17,7 @@ from sidecar.editor.ask_marks import QuestionMarks
 from sidecar.editor.ask_url import UrlOpener
 from sidecar.editor.client import EditorClient
 from sidecar.editor.configuration import EditorConfiguration
+from sidecar.editor.document_edits import EditorFiles
 from sidecar.editor.folders import WorkspaceFolders
 from sidecar.editor.handlers_questions import asking_operations
 from sidecar.editor.handlers_sessions import WATCHED_IMPLICITLY, stream_operations, watching
@@ -32,6 +33,7 @@ from sidecar.store.worker import StoreWorker
 from sidecar.workspace.actor import SessionActor
 from sidecar.workspace.broker import Pending
 from sidecar.workspace.documents import Documents
+from sidecar.workspace.files import FileService
 from sidecar.workspace.hooks import Offers
 from sidecar.workspace.opener import remote_notice
 from sidecar.workspace.operation import Operation, Params
@@ -219,6 +221,11 @@ class EditorFront:
             self.workspace.spawn(lambda: configuration.folder_changed(folder))
 
     @property
+    def table(self) -> Mapping[str, Operation]:
+        """Every operation this editor can run; nothing before ``initialize``."""
+        return self._made.table if self._made is not None else {}
+
+    @property
     def active_uri(self) -> str | None:
         """The document the user works in."""
         return self._folders.active_uri
@@ -234,6 +241,7 @@ class _Made:
         self._workspace = workspace
         encoding = "utf-8" if client.info.position_encoding == "utf-8" else "utf-16"
         self.documents = Documents(encoding, read_text=_read_text)
+        workspace.hooks.files = FileService(workspace.spawn, EditorFiles(client, self.documents))
         self.publisher = Publisher(client, tasks, workspace.broker, automatic=client.info.changes)
         marks = QuestionMarks(client, self._place_of, self._diagnostics)
         words = QuestionWords(
