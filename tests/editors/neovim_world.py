@@ -12,7 +12,7 @@ from types import TracebackType
 from typing import Any, Self, cast
 
 import psutil
-import pynvim
+import pynvim  # pyright: ignore[reportMissingTypeStubs]  # it ships no types, and strict mode asks for them
 
 from tests import installed
 from tests.process.editor_world import World
