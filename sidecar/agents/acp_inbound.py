@@ -3,12 +3,13 @@
 The only per-update work is here and in the translator; everything moves in batches of one read (DESIGN, six hops).
 """
 
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from typing import Any
 
 from sidecar.agents.acp_hot import TextRun
 from sidecar.agents.acp_requests import AcpRequests
 from sidecar.agents.acp_sessions import SessionTable
+from sidecar.agents.acp_shown_terminals import with_terminals
 from sidecar.agents.acp_translate import translate_update
 from sidecar.agents.kiro_translate import translate_notification
 from sidecar.errors import SidecarError
@@ -69,7 +70,7 @@ class AcpInbound:
         if not isinstance(session_id, str) or update is None:
             self._table.mark_incomplete("the agent sent an update without a session id")
             return
-        events = translate_update(update, keep_raw=self._keep_raw)
+        events = with_terminals(translate_update(update, keep_raw=self._keep_raw))
         self._add(session_id, [self._paths.event(event) for event in events] if self._paths else events)
 
     def _connection_event(self, event: SessionEvent) -> None:
@@ -81,7 +82,7 @@ class AcpInbound:
         if isinstance(title, str):
             self._sink.notice(getattr(event, "severity", "info"), title, getattr(event, "description", None))
 
-    def _add(self, session_id: str, events: "list[SessionEvent] | tuple[SessionEvent, ...]") -> None:
+    def _add(self, session_id: str, events: Sequence[SessionEvent]) -> None:
         if session_id != self._batch_session:
             self._flush()
             self._batch_session = session_id

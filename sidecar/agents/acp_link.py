@@ -15,13 +15,14 @@ from sidecar.agents.acp_hot import batch_decoder
 from sidecar.agents.acp_inbound import AcpInbound
 from sidecar.agents.acp_requests import AcpRequests, TokenSource
 from sidecar.agents.acp_sessions import Bound, SessionTable
+from sidecar.agents.acp_terminals import AcpTerminals
 from sidecar.agents.extensions import is_refusal
 from sidecar.agents.profiles import AgentProfile
 from sidecar.errors import AgentFault, Unavailable
 from sidecar.session.events import JsonObject
 from sidecar.session.interaction import Withdrawal
 from sidecar.session.lenient import object_at, object_or_none
-from sidecar.session.ports import AgentInfo, ConnectionSink, FilesService
+from sidecar.session.ports import AgentInfo, ConnectionSink, FilesService, TerminalService
 from sidecar.transport.peer import Call, Peer, Tap
 from sidecar.transport.streams import ByteStream
 
@@ -52,6 +53,7 @@ class ConnectionOptions:
     tap: Tap | None = None
     pid: int | None = None
     files: FilesService | None = None
+    terminals: TerminalService | None = None
 
 
 def now_iso() -> str:
@@ -89,6 +91,10 @@ class AcpLink:
         if options.files is not None:
             files = AcpFiles(options.files, self._table, tasks, profile.paths, lambda: self._announced.info)
             files.attach(self._requests, self._peer)
+        self._terminals: AcpTerminals | None = None
+        if options.terminals is not None:
+            self._terminals = AcpTerminals(options.terminals, self._table, tasks)
+            self._terminals.serve(self._requests, self._peer)
         self._announced = Announced()
         self._refused: set[str] = set()
         self._prompts: dict[str, Call] = {}
@@ -113,7 +119,11 @@ class AcpLink:
 
     async def read(self) -> None:
         """Read the agent until it ends. Handlers are in place before the first byte."""
-        await self._peer.run()
+        try:
+            await self._peer.run()
+        finally:
+            if self._terminals is not None:
+                self._terminals.close()
 
     async def initialize(self) -> None:
         """Shake hands (ACP v1, initialize); raises ``AgentFault`` when the agent speaks another protocol version or fails."""
@@ -125,6 +135,7 @@ class AcpLink:
             terminal_auth=offers.terminal_sign_in,
             read_files=self._options.files is not None,
             write_files=self._options.files is not None,
+            terminal=self._options.terminals is not None,
         )
         result = await self._peer.request("initialize", params, timeout=INITIALIZE_TIMEOUT_SECONDS)
         version = object_at(result).get("protocolVersion")

@@ -66,13 +66,15 @@ class TerminalChanged:
     """A terminal that tool calls show (content ``{"type": "terminal", "terminalId"}``) appeared or changed.
 
     ``fields`` holds what changed, among ``command``, ``cwd`` (str), ``truncated``, ``released`` (bool), ``exitStatus``
-    (``{"exitCode", "signal"}``). ``output`` replaces the end of its output that is shown, ``appended`` adds to it.
+    (``{"exitCode", "signal"}``). ``output`` replaces the end of its output that is shown, ``appended`` adds to it. ``live`` is
+    true for one the sidecar runs, which no replay brings again.
     """
 
     terminal_id: str
     fields: Mapping[str, Any] = attrs.field(factory=dict[str, Any])
     output: str | None = None
     appended: str = ""
+    live: bool = False
 
 
 @attrs.frozen

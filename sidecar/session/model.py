@@ -93,8 +93,8 @@ class SessionState:
             return self._shown
         if isinstance(event, (TurnEnded, CancelRequested)) and event.turn_id not in building.conversation.turn_index:
             return self._shown
-        if isinstance(event, TerminalChanged) and event.output is not None:
-            return self._shown  # runs here; no history brings it again
+        if isinstance(event, TerminalChanged) and event.live:
+            return self._shown
         if isinstance(event, TurnStarted) and event.turn_id in self.conversation.turn_index:
             return self._shown  # known already: nothing to begin
         return building

@@ -163,6 +163,72 @@ class FilesService(Protocol):
         ...
 
 
+@attrs.frozen
+class TerminalRequest:
+    """What ``terminal/create`` asks for: a program and its arguments, or with ``args`` None or empty most likely a shell line.
+
+    ``cwd`` None is the session's folder; ``output_limit`` is in bytes, None for our own.
+    """
+
+    command: str
+    args: Sequence[str] | None = None
+    env: Mapping[str, str] = EMPTY
+    cwd: str | None = None
+    output_limit: int | None = None
+
+
+@attrs.frozen
+class TerminalExit:
+    """How a command ended: its exit code, or the name of the signal that ended it; both None when the end was not seen."""
+
+    code: int | None = None
+    signal: str | None = None
+
+
+@attrs.frozen
+class TerminalText:
+    """The end of a command's output within its limit; ``exit`` is None while it runs."""
+
+    output: str
+    truncated: bool
+    exit: TerminalExit | None = None
+
+
+class TerminalService(Protocol):
+    """Commands an agent has the client run (ACP v1, terminals). ``sink`` is that of the session that asks.
+
+    Every method raises ``SidecarError``: no leave of the user, too many, cannot be started, no such terminal (any more).
+    """
+
+    async def create(self, sink: SessionSink, request: TerminalRequest) -> str:
+        """Start a command the user allowed, asking where that is not known; return the terminal's id."""
+        ...
+
+    def output(self, sink: SessionSink, terminal_id: str) -> TerminalText:
+        """Return what it printed."""
+        ...
+
+    async def wait(self, sink: SessionSink, terminal_id: str) -> TerminalExit:
+        """Wait for its end, however long, also past its release."""
+        ...
+
+    async def kill(self, sink: SessionSink, terminal_id: str) -> None:
+        """End it and everything it started; the id stays valid."""
+        ...
+
+    async def release(self, sink: SessionSink, terminal_id: str) -> None:
+        """Forget the id, ending what still runs; the output stays shown."""
+        ...
+
+    def shell(self) -> str:
+        """Return the name of the shell that runs shell lines, such as ``bash``."""
+        ...
+
+    def leave(self, sink: SessionSink, terminal_ids: Sequence[str]) -> None:
+        """The agent that made these is gone: release them without waiting."""
+        ...
+
+
 class ConnectionSink(Protocol):
     """The workspace's end of one agent connection, for what belongs to no known session."""
 

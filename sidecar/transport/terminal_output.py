@@ -25,7 +25,11 @@ class OutputTail:
     @property
     def truncated(self) -> bool:
         """Whether something was cut."""
-        return self._total > self._limit
+        return self.cut(self._limit)
+
+    def cut(self, limit: int) -> bool:
+        """Whether the last ``limit`` bytes are not all there was."""
+        return self._total > limit
 
     def feed(self, data: bytes) -> None:
         """Append what was read."""

@@ -73,6 +73,7 @@ class SessionCore:
         self._offers: Sequence[str] = ()
         self._last_frame_at: str | None = None
         self._listeners: list[Callable[[Sequence[SessionEvent]], None]] = []
+        self._at_end: list[Callable[[], None]] = []
         self._show_status()
 
     # --- the sink ---------------------------------------------------------------------------------------------------------
@@ -104,6 +105,10 @@ class SessionCore:
         """Call ``listener(batch)`` for every batch; returns the way to stop."""
         self._listeners.append(listener)
         return lambda: self._listeners.remove(listener)
+
+    def when_ended(self, listener: Callable[[], None]) -> None:
+        """Call ``listener()`` when the session is closed."""
+        self._at_end.append(listener)
 
     # --- status -----------------------------------------------------------------------------------------------------------
 
@@ -211,6 +216,8 @@ class SessionCore:
         self._broker.withdraw_session(self.identity.session_id, Withdrawal.SESSION_CLOSED)
         self._set_phase("ended")
         self._wake.set()
+        while self._at_end:
+            self._at_end.pop()()
 
     def mapping(self) -> Mapping[str, Any]:
         """Return the session in one line of a list."""

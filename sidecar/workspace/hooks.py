@@ -8,6 +8,7 @@ import attrs
 
 from sidecar.agents.acp import Offers
 from sidecar.session.interaction import OpenUrl
+from sidecar.session.ports import FilesService
 from sidecar.transport.peer import Tap
 from sidecar.workspace.actor import SessionActor
 
@@ -32,7 +33,11 @@ async def _open_nothing(_: OpenUrl) -> bool:
 
 @attrs.define
 class FrontHooks:
-    """What the front in use can do. ``open_url`` returns whether a browser really got the address."""
+    """What the front in use can do. ``open_url`` returns whether a browser really got the address.
+
+    ``files`` serves agents the user's files; without it they read and write by themselves. With ``terminals`` agents may have us
+    run commands, which the front shows.
+    """
 
     open_url: Callable[[OpenUrl], Awaitable[bool]] = _open_nothing
     agent_changed: Callable[[str, str, str | None], None] = lambda _agent, _state, _message: None
@@ -41,3 +46,5 @@ class FrontHooks:
     offers: Offers = attrs.field(factory=Offers)
     keep_raw: bool = False
     tap: Tap | None = None
+    files: FilesService | None = None
+    terminals: bool = False

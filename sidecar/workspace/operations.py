@@ -6,6 +6,7 @@ from sidecar.workspace.operation import Operation
 from sidecar.workspace.operations_agents import agent_operations
 from sidecar.workspace.operations_questions import question_operations
 from sidecar.workspace.operations_sessions import session_operations
+from sidecar.workspace.operations_terminals import terminal_operations
 from sidecar.workspace.operations_turns import turn_operations
 from sidecar.workspace.sessions import Workspace
 
@@ -17,5 +18,6 @@ def operations(workspace: Workspace) -> Mapping[str, Operation]:
         *session_operations(workspace),
         *turn_operations(workspace),
         *question_operations(workspace),
+        *terminal_operations(workspace),
     )
     return {row.name: row for row in rows}

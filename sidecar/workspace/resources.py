@@ -5,12 +5,13 @@ from collections.abc import Callable, Sequence
 from typing import Any
 
 from sidecar.agents.acp import ConnectionOptions
+from sidecar.agents.profiles import OWN_VARIABLES
 from sidecar.agents.supervisor import AgentNeeds
 from sidecar.auth.mcp_entries import mcp_server_entries
 from sidecar.auth.secret_values import CommandRunner, SecretResolver
 from sidecar.auth.token_command import TokenCommand
 from sidecar.config import AgentSettings, Configuration, state_directory, without_own_secrets
-from sidecar.session.ports import SessionSpec
+from sidecar.session.ports import SessionSpec, TerminalService
 from sidecar.store.secrets import open_secret_store
 from sidecar.workspace.hooks import FrontHooks
 
@@ -22,6 +23,7 @@ class Resources:
         self._configuration = configuration
         self._hooks = hooks
         self._folders = folders
+        self.terminals: TerminalService | None = None
         self._tokens: dict[str, TokenCommand] = {}
         self._runner = CommandRunner(str(state_directory()), forbidden=folders)
         store = configuration().settings.secrets.store
@@ -49,7 +51,18 @@ class Resources:
             offers=self._hooks.offers,
             token=token,
             tap=self._hooks.tap,
+            files=self._hooks.files,
+            terminals=self._terminals_for(agent),
         )
+
+    def terminal_environment(self) -> dict[str, str]:
+        """Return the environment of commands agents have us run: the user's, less what is ours."""
+        env = without_own_secrets(os.environ, self._configuration().settings)
+        return {name: value for name, value in env.items() if name not in OWN_VARIABLES}
+
+    def _terminals_for(self, agent: AgentSettings) -> TerminalService | None:
+        """Commands are run for agents of this machine only: one elsewhere means its own programs."""
+        return self.terminals if self._hooks.terminals and not agent.path_map else None
 
     async def specification(self, agent: AgentSettings, cwd: str, **more: Any) -> tuple[SessionSpec, list[str]]:
         """Return what a new session of ``agent`` in ``cwd`` is given, and sentences on what was left out."""

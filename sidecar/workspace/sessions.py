@@ -23,6 +23,7 @@ from sidecar.workspace.hooks import FrontHooks, SystemClock
 from sidecar.workspace.opening import WISHES, Opening
 from sidecar.workspace.records import Records
 from sidecar.workspace.resources import Resources
+from sidecar.workspace.terminals import Terminals
 
 __all__ = ["FrontHooks", "SystemClock", "Workspace", "existing_folder"]
 
@@ -74,6 +75,7 @@ class Workspace:
         self._actors: dict[str, SessionActor] = {}
         self.broker = Broker(self.clock, self.spawn, self)
         self.resources = Resources(lambda: self.configuration, self.hooks, self.folders)
+        self.terminals = self.resources.terminals = Terminals(tasks, self.broker, self.resources.terminal_environment)
         self.supervisor = AgentSupervisor(tasks, self, self.resources.needs(self.clock.monotonic), start)
         self._opening = Opening(self.supervisor, lambda: self.configuration)
 
@@ -141,6 +143,7 @@ class Workspace:
         self._actors[identity.session_id] = actor
         if self.records is not None:
             self.records.follow(actor)
+        self.terminals.follow(actor)
         self._tasks.start_soon(actor.run)
         self.hooks.session_added(actor)
         return actor
