@@ -101,7 +101,7 @@ class AcpFiles:
             self._running[request.id] = scope
             try:
                 result = await run(bound)
-            except SidecarError as error:
+            except (SidecarError, OSError) as error:
                 refusal = to_rpc_error(error)
                 self._refuse(request.id, refusal["code"], refusal["message"], refusal.get("data"))
             else:

@@ -80,7 +80,8 @@ class FileWriter:
         self._open = opened
         self._memory = memory
         self._rules = rules
-        self._locks = _Locks()
+        self._asked = _Locks()
+        self._real = _Locks()
         self._listeners: list[Callable[[FileWritten], None]] = []
 
     def observe(self, listener: Callable[[FileWritten], None]) -> Callable[[], None]:
@@ -90,7 +91,7 @@ class FileWriter:
 
     async def write(self, session: SessionCore, path: str, folders: Sequence[str], content: str) -> None:
         """Make ``content`` the file's text, as far as what stands there allows; raises ``SidecarError`` with the reason."""
-        asked = self._locks.take(path)
+        asked = self._asked.take(path)
         try:
             async with asked:
                 place = await anyio.to_thread.run_sync(self._checked_place, path, folders)
@@ -98,10 +99,10 @@ class FileWriter:
                     await self._ask(session, place, why, content)
                 await self._write_at(session, path, folders, place, content)
         finally:
-            self._locks.leave(path)
+            self._asked.leave(path)
 
     async def _write_at(self, session: SessionCore, path: str, folders: Sequence[str], place: Place, content: str) -> None:
-        real = self._locks.take(place.path)
+        real = self._real.take(place.path)
         try:
             async with real:
                 for _ in range(ATTEMPTS):
@@ -116,7 +117,7 @@ class FileWriter:
                     return
                 raise Unavailable(f"{place.shown} keeps changing while it is written; nothing of it was taken. Try again later.")
         finally:
-            self._locks.leave(place.path)
+            self._real.leave(place.path)
 
     def _checked_place(self, path: str, folders: Sequence[str]) -> Place:
         place = resolve(path, folders)
