@@ -3,6 +3,7 @@
 The only per-update work is here and in the translator; everything moves in batches of one read (DESIGN, six hops).
 """
 
+import logging
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -22,6 +23,8 @@ from sidecar.transport.peer import Noise
 
 SHOWN_NOISE_LINES = 3
 LOST_FRAME_KINDS = frozenset({"oversize", "partial"})
+
+_log = logging.getLogger(__name__)
 
 
 class AcpInbound:
@@ -123,6 +126,8 @@ class AcpInbound:
         """Tell of what could not be read: the first few lines, and every frame that was lost."""
         self._flush()
         self._noise += 1
+        if noise.kind == "bug":
+            _log.error("%s", noise.detail, exc_info=noise.error)
         lost = noise.kind in LOST_FRAME_KINDS or (noise.kind == "not-json" and noise.excerpt.lstrip().startswith(b"{"))
         if lost:
             self._table.mark_incomplete(f"a message of the agent could not be read ({noise.detail}); reload to be sure")

@@ -4,6 +4,7 @@ Every request with an id gets exactly one answer: what the user chose, a cancell
 here; an allow is only passed on.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from pathlib import Path
 from typing import Any, Protocol, TypeAlias
@@ -38,6 +39,8 @@ from sidecar.session.urls import judge_url
 CANCELLED_OUTCOME: Mapping[str, Any] = {"outcome": {"outcome": "cancelled"}}
 NARROWEST_SCOPE = "session"
 SIGN_IN_LIMIT = 8
+
+_log = logging.getLogger(__name__)
 
 TokenSource: TypeAlias = Callable[[], Awaitable[Mapping[str, Any]]]
 Reply: TypeAlias = Callable[[QuestionBody, Answer | Withdrawal], Mapping[str, Any]]
@@ -278,6 +281,10 @@ class AcpRequests:
                 refusal = to_rpc_error(error)
                 self._refuse(request, refusal["code"], refusal["message"])
                 self._sink.notice("error", f"No account token for {self._profile.name}", error.message)
+            except Exception as error:  # noqa: BLE001  the top of a request: it is answered whatever goes wrong
+                _log.exception("an account token could not be given")
+                refusal = to_rpc_error(error)
+                self._refuse(request, refusal["code"], refusal["message"])
             else:
                 self._answer(request.id, dict(result))
 
