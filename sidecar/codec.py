@@ -92,6 +92,18 @@ def encode(value: Any) -> bytes:
     return text.encode("ascii")
 
 
+def encode_plain(value: Any) -> bytes:
+    """Return ``encode(value)``, several times faster, for values of dicts, lists, strings, numbers, booleans and None only.
+
+    The caller knows that there is nothing else in it: other types, which ``encode`` refuses, may be written in some form.
+    """
+    try:
+        data = msgspec.json.encode(value)
+    except (TypeError, ValueError, OverflowError, msgspec.MsgspecError, RecursionError):  # a lone surrogate, for one
+        return encode(value)
+    return data if data.isascii() else encode(value)
+
+
 def encode_line(value: Any) -> bytes:
     """Return ``encode(value)`` and a line feed: one message of a newline-framed stream."""
     return encode(value) + b"\n"
@@ -327,7 +339,7 @@ class _ObjectReader:
 
     def __init__(self, made: "Converter", cls: type[Wire]) -> None:
         self._cls = cls
-        self._tag = cls.TAG or (None, None)
+        self._tag = cls.TAG if cls.TAG is not None and cls.TAG[1] is not None else ("", "")
         self._slots = {_key_of(field): _slot(made, field) for field in _fields(cls)}
         self._quick = {key: (slot.attribute, slot.plain) for key, slot in self._slots.items()}
         self._needed = frozenset(slot.attribute for slot in self._slots.values() if slot.required)

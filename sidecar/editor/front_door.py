@@ -11,7 +11,7 @@ from typing import Any, Final
 import anyio
 from anyio.abc import TaskGroup
 
-from sidecar.codec import NotJson, decode, encode
+from sidecar.codec import NotJson, decode, encode, encode_plain
 from sidecar.editor.calls import Calls
 from sidecar.editor.client import EditorClient
 from sidecar.editor.identity import PROTOCOLS, read_client, reduced_params
@@ -47,13 +47,15 @@ from sidecar.rpc.salvage import salvage
 
 OPERATION_PREFIX: Final = "sidecar/"
 BAD_HEADERS_LOGGED: Final = 10
+BULK_METHODS: Final = frozenset({"sidecar/session/changed"})
+"""What is sent in large frames, made of nothing but decoded JSON."""
 
 _log = logging.getLogger(__name__)
 
 
 def framed(message: Message) -> bytes:
     """Return the bytes of one message: its only header, and ASCII JSON, so that the length is right whatever stands in it."""
-    body = encode(message)
+    body = (encode_plain if message.get("method") in BULK_METHODS else encode)(message)
     return b"Content-Length: %d\r\n\r\n%b" % (len(body), body)
 
 

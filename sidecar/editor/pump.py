@@ -7,7 +7,7 @@ from typing import Final
 import anyio
 
 FRAME_INTERVAL_SECONDS: Final = 0.016
-"""62 frames a second at most; what changes meanwhile goes with the next one."""
+"""62 frames a second at most, but for full ones; what changes meanwhile goes with the next one."""
 
 
 class Pump:
@@ -44,5 +44,6 @@ class Pump:
             sent_at = time.monotonic()
             if self._send():
                 self._dirty.set()
+                sent_at = float("-inf")  # a full frame: what is left follows as fast as the editor reads
             elif self._stopped:
                 return

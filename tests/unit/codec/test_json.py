@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
-from sidecar.codec import MAX_DEPTH, NotJson, decode, encode, encode_line
+from sidecar.codec import MAX_DEPTH, NotJson, decode, encode, encode_line, encode_plain
 
 TEXT = st.text(st.characters(codec=None, exclude_categories=()))
 JSON = st.recursive(
@@ -25,6 +25,20 @@ def test_what_is_encoded_is_one_ascii_line_and_decodes_to_the_same_value(value: 
     assert line.count(b"\n") == 1
     assert line.endswith(b"\n")
     assert decode(line[:-1]) == value
+
+
+@given(JSON)
+def test_the_quick_way_to_encode_writes_ascii_that_decodes_to_the_same_value(value: object) -> None:
+    line = encode_plain(value)
+    assert line.isascii()
+    assert b"\n" not in line
+    assert decode(line) == value
+
+
+def test_the_quick_way_to_encode_takes_what_only_the_standard_library_writes() -> None:
+    assert encode_plain(["\ud83d", 1 << 90, math.nan, "\N{GRINNING FACE}"]) == encode(
+        ["\ud83d", 1 << 90, math.nan, "\N{GRINNING FACE}"]
+    )
 
 
 @given(st.binary(max_size=40))
