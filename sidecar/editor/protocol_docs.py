@@ -117,7 +117,7 @@ everything below stays off but the operations, and one message says which side t
 
 Each is a request `sidecar/<name with slashes>` with the params as one object, and a command `sidecar.<name>`
 (`workspace/executeCommand`) with the same object as the only argument, or none. The request waits for its result. The command is
-answered within a second: by the result, or by `{{"state": "started", "operation": name}}` and, later, `sidecar/operation/finished`.
+answered within a second: by the result, or by `{{"state": "started", "operation": name}}` and `sidecar/operation/finished` later.
 Unknown names are refused with -32601, wrong params with -32602 and a sentence that says the fix; further codes: -32003 refused,
 -32004 not available, -32005 the agent failed, -32800 cancelled. `$/cancelRequest` ends the waiting and undoes nothing.
 
