@@ -184,6 +184,7 @@ def _editable_lines(pending: Pending) -> list[str]:
         lines += [f"(* stands for anything.{hint})", "", f"{PATTERN}{neutralise(consent.resource)}"]
     if consent.scopes:
         default = "session" if "session" in consent.scopes else consent.scopes[0]
+        lines += [""] if not is_literal_only(consent) else []
         lines += [f"(scopes: {', '.join(consent.scopes)})", "", f"{SCOPE}{default}"]
     return lines
 

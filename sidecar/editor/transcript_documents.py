@@ -48,6 +48,7 @@ class Transcript:
     changed_at: float = float("-inf")
     draft_waits: bool = False
     sending: bool = False
+    last_line: int = 0
 
 
 class Transcripts:
@@ -109,6 +110,9 @@ class Transcripts:
         transcript = await self._transcript(actor.identity.session_id)
         if not transcript.running:
             await self._write(transcript, actor)
+        buffer = self._front.documents.buffer(transcript.uri)
+        if buffer is not None:
+            transcript.last_line = len(buffer.lines) - 1
         self.last = transcript
         await self._show(transcript)
         return {"uri": transcript.uri, "path": transcript.path, "sessionId": transcript.session_id}
@@ -128,6 +132,7 @@ class Transcripts:
         stream = transcript.stream = TranscriptStream(self._front, actor, transcript.uri, self._token)
         stream.questions(self._questions_of(actor))
         text = stream.whole(draft)
+        transcript.last_line = text.count("\n") - (1 if draft else 0)
         transcript.draft = draft
         transcript.composed = draft or transcript.composed
         await self._store(lambda _: write_private(path, text))
@@ -137,7 +142,9 @@ class Transcripts:
         announced = client.info.capability("window", "showDocument", "support") is True
         if announced or client.info.name == SHOWS_UNANNOUNCED:
             limit = {} if announced else {"timeout": UNANNOUNCED_SHOW_SECONDS}
-            reply = await client.show_document(transcript.uri, takeFocus=True, **limit)
+            end = {"line": transcript.last_line, "character": 0}
+            selection = {"start": end, "end": dict(end)}
+            reply = await client.show_document(transcript.uri, takeFocus=True, selection=selection, **limit)
             answer: Any = reply.result
             if reply.outcome == "result" and not (isinstance(answer, dict) and answer.get("success") is False):  # pyright: ignore[reportUnknownMemberType]
                 return

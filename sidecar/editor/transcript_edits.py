@@ -25,7 +25,6 @@ EDIT_INTERVAL_SECONDS: Final = 0.25
 TYPING_PAUSE_SECONDS: Final = 1.0
 TYPING_LIMIT_SECONDS: Final = 2.0
 MAX_UNSEEN: Final = 3
-LABEL: Final = "sidecar"
 
 
 class Outcome(Enum):
@@ -166,7 +165,7 @@ class EditSlot:
         return Outcome.UNSEEN if self._documents.version(uri) is not None else Outcome.CLOSED
 
     async def _ask(self, edit: Mapping[str, Any], flight: _Flight, limit: float | None) -> None:
-        await self._client.request("workspace/applyEdit", {"label": LABEL, "edit": edit}, timeout=limit)
+        await self._client.request("workspace/applyEdit", {"edit": edit}, timeout=limit)  # a label is a message in some editors
         flight.answered = True
         self._wake()
 

@@ -10,6 +10,7 @@ from typing import Any, Final
 import anyio
 import attrs
 
+from sidecar.editor.ask_text import one_line
 from sidecar.editor.parts import Front
 from sidecar.editor.transcript_answers import ended_line, find_section, section_lines
 from sidecar.editor.transcript_edits import EditSlot, Outcome, Plan
@@ -66,6 +67,7 @@ class TranscriptStream:
         self._clear: list[str] | None = None
         self._asked: dict[str, _Asked] = {}
         self._endings: list[str] = []
+        self._passed: list[str] = []
         self._heading_gone = False
         self._stopped = False
         self._cursor = Cursor(actor.state, SHOWN_TURNS)
@@ -88,7 +90,7 @@ class TranscriptStream:
         self._cursor.close()
         self._cursor = Cursor(state, SHOWN_TURNS)
         self._renderer = TurnRenderer(identity.agent)
-        self._lines, self._endings = [], []
+        self._lines, self._endings, self._passed = [], [], []
         self._cursor.reset()
         turns: list[str] = []
         while self._cursor.pending:
@@ -127,9 +129,13 @@ class TranscriptStream:
         self._end_question(pending.id, ended_line(pending.id, pending.body, answer))
 
     def _end_question(self, question_id: str, line: str) -> None:
+        """Tell the end; of a question whose section is not there yet also what it was."""
         asked = self._asked.pop(question_id, None)
-        if asked is not None and asked.shown:
-            self._endings.append(line)
+        if asked is not None:
+            if asked.shown:
+                self._endings.append(line)
+            else:
+                self._passed += [f"*{one_line(asked.pending)}*", line]
             self.mark()
 
     def place(self, question_id: str) -> tuple[int, int] | None:
@@ -167,7 +173,7 @@ class TranscriptStream:
             if self._heading_gone or unseen >= UNSEEN_IN_A_ROW:
                 unseen = 0
                 await self.slot.change()
-            if self._lines or self._endings or self._clear is not None or self._cursor.pending:
+            if self._lines or self._endings or self._passed or self._clear is not None or self._cursor.pending:
                 self.mark()
 
     def stop(self) -> None:
@@ -178,7 +184,7 @@ class TranscriptStream:
         self._dirty.set()
 
     def _collect(self) -> None:
-        """Render what is new: ends of questions shown, then the session, then new questions."""
+        """Render what is new: ends of questions shown, then the session, then questions that came and went, or came."""
         for line in self._endings:
             self._lines += self._renderer.note(line)
         self._endings.clear()
@@ -189,6 +195,10 @@ class TranscriptStream:
                 self._lines += self._renderer.render(changes)
             else:
                 self._loaded_again(changes[:reset], changes[reset:])
+        for line in self._passed if not self._cursor.pending else ():
+            self._lines += self._renderer.note(line)
+        if not self._cursor.pending:
+            self._passed.clear()
         fresh = [asked for asked in self._asked.values() if not asked.shown] if not self._cursor.pending else []
         for asked in fresh:
             self._lines += self._renderer.note(*self._section(asked))

@@ -93,6 +93,7 @@ class TurnRenderer:
         self._role = ""
         self._partial = ""
         self._fence = ""
+        self._waiting: list[Sequence[str]] = []
         self._roles: dict[str, str] = {}
         self._tools: dict[str, dict[str, Any]] = {}
         self._tool_shown: dict[str, tuple[str, bool]] = {}
@@ -113,7 +114,10 @@ class TurnRenderer:
             elif (section_handler := _SECTION_CHANGES.get(kind)) is not None:
                 known = section_handler(self, change)
                 if sections and known:
-                    self._note(*known)
+                    if kind == "state":
+                        self._note(*known)
+                    else:
+                        self._note_when_whole(known)
         out, self._out = self._out, []
         return out
 
@@ -146,7 +150,13 @@ class TurnRenderer:
         self._gap()
         for line in lines:
             self._emit(line, own=line.startswith(QUESTION_PREFIX))
-        self._gap()
+
+    def _note_when_whole(self, lines: Sequence[str]) -> None:
+        """Show a note, but not in the middle of a line or of a code block."""
+        if self._partial or self._fence:
+            self._waiting.append(lines)
+        else:
+            self._note(*lines)
 
     def _speak(self, speaker: str) -> None:
         if self._speaker != speaker:
@@ -195,6 +205,9 @@ class TurnRenderer:
             fence, self._fence = self._fence, ""
             self._emit(f"> {fence}" if self._role == "thought" else fence)
         self._part = None
+        waiting, self._waiting = self._waiting, []
+        for lines in waiting:
+            self._note(*lines)
 
     # --- turns --------------------------------------------------------------------------------------------------------------
 
