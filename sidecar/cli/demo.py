@@ -17,7 +17,7 @@ from sidecar.cli.answers import protected_paths
 from sidecar.cli.arguments import DemoOptions
 from sidecar.cli.output import Output
 from sidecar.cli.questioner import Policy, Questioner
-from sidecar.cli.render import TextRenderer
+from sidecar.cli.render import TextRenderer, tell_on_stderr
 from sidecar.cli.run import EXIT_CANCELLED, EXIT_OTHERWISE, code_of, refuse_to_open
 from sidecar.cli.stopping import Stopper
 from sidecar.cli.terminal import open_terminal
@@ -69,6 +69,8 @@ class _Demo:
             self._renderer.finish()
             await stopper.last_wait(out.finish)
         if out.broken is not None:
+            if not out.gone:
+                tell_on_stderr("error", f"standard output cannot be written: {out.broken}")
             return EXIT_OTHERWISE
         return EXIT_CANCELLED if stopper.stopped is not None else code
 

@@ -15,6 +15,7 @@ from sidecar.cli.arguments import DoctorOptions
 from sidecar.cli.checks import Check, worst
 from sidecar.cli.doctor_agent import check_agent
 from sidecar.cli.doctor_machine import check_machine, read_configuration
+from sidecar.cli.output import write_text
 from sidecar.cli.printing import print_json
 from sidecar.config import state_directory
 from sidecar.errors import ConfigFault
@@ -35,7 +36,7 @@ def main(options: DoctorOptions) -> int:
     if options.output == "json":
         print_json({"version": __version__, "worst": worst(checks), "checks": [_cleaned(check.to_json()) for check in checks]})
     elif options.report is not None:
-        print(f"The report is in {options.report}. Read it before you send it to anybody.")
+        write_text(f"The report is in {options.report}. Read it before you send it to anybody.\n")
     return EXIT_FAILED if worst(checks) == "fail" else 0
 
 
@@ -59,8 +60,7 @@ async def _check(options: DoctorOptions) -> list[Check]:
 def _print(check: Check, show: bool) -> None:
     if not show:
         return
-    for line in _lines(check):
-        print(line, flush=True)
+    write_text("\n".join(_lines(check)) + "\n")
 
 
 def _lines(check: Check) -> list[str]:

@@ -11,6 +11,8 @@ from typing import Final
 
 import anyio
 
+from sidecar.errors import SidecarError
+
 MAX_WAITING_BYTES: Final = 64 * 1024 * 1024
 """With more than this unread the caller waits, so that an agent cannot fill the memory."""
 
@@ -21,8 +23,12 @@ class Output:
     """Writes text to a descriptor, in order. Made inside the loop; ``on_broken`` is called there when nobody reads any more."""
 
     def __init__(self, on_broken: Callable[[str], None] = lambda _: None, *, descriptor: int | None = None) -> None:
-        """``descriptor`` is standard output when it is not given; a process without one writes nothing."""
+        """``broken`` says why nothing can be written any more, ``gone`` that the reader left.
+
+        ``descriptor`` is standard output when it is not given; a process without one writes nothing.
+        """
         self.broken: str | None = None
+        self.gone = False
         self._on_broken = on_broken
         self._descriptor = _standard_output() if descriptor is None else descriptor
         self._loop = asyncio.get_running_loop()
@@ -70,6 +76,7 @@ class Output:
             try:
                 _write_all(self._descriptor, data)
             except OSError as error:
+                self.gone = isinstance(error, BrokenPipeError)
                 self._fail(error.strerror or "input/output error")
                 break
             with self._changed:
@@ -121,5 +128,10 @@ def _write_all(descriptor: int, data: bytes) -> None:
 
 
 def write_text(text: str) -> None:
-    """Write text to standard output at once, for commands that print one thing. Raises ``BrokenPipeError``."""
-    _write_all(_standard_output(), text.encode("utf-8", "backslashreplace"))
+    """Write text to standard output at once. Raises ``BrokenPipeError``, and ``SidecarError`` for a full disk and the like."""
+    try:
+        _write_all(_standard_output(), text.encode("utf-8", "backslashreplace"))
+    except BrokenPipeError:
+        raise
+    except OSError as error:
+        raise SidecarError(f"standard output cannot be written: {error.strerror or 'input/output error'}") from None

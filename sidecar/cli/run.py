@@ -98,6 +98,8 @@ class _Run:
         if self._recorder is not None and self._recorder.trouble is not None:
             self._tell("warning", self._recorder.trouble)
         if out.broken is not None:
+            if not out.gone:
+                self._tell("error", f"standard output cannot be written: {out.broken}")
             return EXIT_OTHERWISE
         return EXIT_CANCELLED if stopper.stopped is not None else code
 

@@ -7,6 +7,7 @@ from typing import Any, Final
 import anyio
 
 from sidecar.cli.arguments import SessionsOptions
+from sidecar.cli.output import write_text
 from sidecar.cli.printing import print_json, print_table
 from sidecar.cli.render import tell_on_stderr
 from sidecar.cli.session_choice import absolute, agent_sessions
@@ -31,7 +32,7 @@ def main(options: SessionsOptions) -> int:
             [[str(entry.get(key, "")) for key in (_id_key(entry), "agent", "updatedAt", "cwd", "title")] for entry in shown],
         )
     else:
-        print("There are no sessions. sidecar run or an editor makes them.")
+        write_text("There are no sessions. sidecar run or an editor makes them.\n")
     return 0
 
 

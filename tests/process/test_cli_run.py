@@ -206,6 +206,15 @@ def test_a_reader_that_goes_away_ends_the_run_quietly(home: CliHome) -> None:
     assert "BrokenPipe" not in said
 
 
+@pytest.mark.skipif(not Path("/dev/full").exists(), reason="there is no full device here")
+@pytest.mark.parametrize("words", [("run", "--agent", "plain", "hi"), ("agents",), ("sessions", "--output", "json"), ("demo",)])
+def test_a_full_disk_is_told_in_one_line(home: CliHome, words: tuple[str, ...]) -> None:
+    with Path("/dev/full").open("w") as full:
+        process = home.begin(*words, stdout=full)
+        _, stderr = process.communicate(timeout=30)
+    assert (process.returncode, stderr) == (1, "sidecar: standard output cannot be written: No space left on device\n")
+
+
 def test_an_interrupt_works_while_nobody_reads_the_output(home: CliHome) -> None:
     home.fault("flood", "4")
     process = begin_until(home, '"delta"', "--agent", "fault", "hi")
