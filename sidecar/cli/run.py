@@ -23,6 +23,7 @@ from sidecar.errors import AgentFault, ConfigFault, EditorFault, SidecarError, U
 from sidecar.session.conversation import Turn
 from sidecar.session.events import SessionEvent, TurnEnded
 from sidecar.workspace.actor import SessionActor
+from sidecar.workspace.files import FileService
 from sidecar.workspace.sessions import FrontHooks
 
 EXIT_ENDED: Final = 0
@@ -122,6 +123,7 @@ class _Run:
         with anyio.CancelScope() as scope:
             async with open_client(self._configuration, hooks, on_trouble=lambda text: self._tell("warning", text)) as client:
                 stopper.watch(scope, client)
+                client.workspace.hooks.files = FileService(client.workspace.spawn)
                 allow = self._options.permission == "allow-once"
                 policy = Policy(terminal, allow, protected_paths(self._options.common.config))
                 async with anyio.create_task_group() as tasks:

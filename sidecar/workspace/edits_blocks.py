@@ -7,7 +7,6 @@ handed to difflib, whose cost is quadratic and worse.
 from bisect import bisect_left
 from collections import Counter
 from collections.abc import Sequence
-from difflib import SequenceMatcher
 from typing import Final, TypeAlias
 
 import attrs
@@ -98,6 +97,8 @@ def _matched(old: Sequence[str], new: Sequence[str], span: _Span) -> list[Block]
     old_start, old_end, new_start, new_end = span
     if (old_end - old_start) * (new_end - new_start) > MATCHER_LIMIT:
         return [Block(*span)]
+    from difflib import SequenceMatcher  # noqa: PLC0415  # most files are never compared
+
     matcher = SequenceMatcher(None, old[old_start:old_end], new[new_start:new_end], autojunk=False)
     return [
         Block(old_start + first, old_start + last, new_start + new_first, new_start + new_last)
