@@ -236,7 +236,6 @@ class TurnRenderer:
         turn = change["turn"]
         self._leave_text()
         self._running = False
-        self._roles.clear()
         word = turn.get("endedAs")
         line = _ENDINGS.get(str(word))
         if word == "failed":
