@@ -6,7 +6,7 @@ from typing import Any, Final, TypeAlias, cast
 
 import attrs
 
-from sidecar.codec import NotJson, decode, encode
+from sidecar.codec import NotJson, decode, encode, encode_plain
 
 COMPRESS_FROM_BYTES: Final = 512
 
@@ -112,7 +112,7 @@ def _json(text: str) -> Any:
 
 def pack_turn(turn: Turn) -> bytes:
     """Return a turn as compact JSON, compressed when that pays."""
-    plain = encode(dict(turn))
+    plain = encode_plain(dict(turn))
     return zlib.compress(plain, 1) if len(plain) >= COMPRESS_FROM_BYTES else plain
 
 

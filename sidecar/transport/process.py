@@ -41,6 +41,7 @@ __all__ = [
     "start_terminal",
 ]
 
+OUTPUT_PIPE_BYTES = 256 * 1024
 OUTPUT_LIMIT_BYTES = 4 * 1024 * 1024
 TERMINAL_SIZE = (40, 120)
 """Lines and columns told to a program on a pseudo-terminal."""
@@ -188,10 +189,20 @@ async def _start_guarded(launch: Launch, terminal: bool) -> Child:
             if screen is not None:
                 screen.close()
             raise
+    _widen(popen.stdout)
     ours.setblocking(False)
     status = GuardianStatus()
     await asyncio.get_running_loop().create_connection(lambda: status, sock=ours)
     return await _connect(popen, status, marker, screen)
+
+
+def _widen(output: IO[bytes] | None) -> None:
+    """Let the agent write further ahead of us: fewer and larger reads. Refused or unknown, the pipe stays as it is."""
+    if sys.platform == "linux" and output is not None:
+        import fcntl  # noqa: PLC0415 - not on Windows
+
+        with contextlib.suppress(OSError):
+            fcntl.fcntl(output.fileno(), fcntl.F_SETPIPE_SZ, OUTPUT_PIPE_BYTES)
 
 
 def _open_screen() -> tuple[IO[bytes] | None, IO[bytes] | None]:
