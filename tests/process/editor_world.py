@@ -129,7 +129,7 @@ class Follower:
         self.session_id = session_id
         self.frames: list[dict[str, Any]] = []
         self.turn_id = ""
-        empty = {"turns": [], "metas": {}, "notices": []}
+        empty: dict[str, Any] = {"turns": [], "metas": {}, "notices": []}
         self._copy = ReferenceClient(empty)
         self.seq: int | None = None
         self.epoch: str | None = None

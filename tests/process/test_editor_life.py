@@ -109,7 +109,8 @@ def test_a_pushed_setting_counts_from_then_on(world: World) -> None:
 def test_a_command_from_the_editors_settings_runs_only_after_trust_and_the_trust_is_kept_outside_the_workspace(
     world: World,
 ) -> None:
-    mine = {"protocol": "acp", "command": [sys.executable, "-m", "tests.process.commanded_agent"]}
+    command = [sys.executable, "-m", "tests.process.commanded_agent"]
+    mine = {"protocol": "acp", "command": command}
     options = world.options("mine", agents={"mine": mine})
     quiet = (*NOISE, "window/showMessage")
     with world.start(ignore=quiet) as client:
@@ -125,7 +126,7 @@ def test_a_command_from_the_editors_settings_runs_only_after_trust_and_the_trust
         client.initialize(PLUGIN, **options)
         prompt(client, "say hello").ended()
         assert client.result("sidecar/pending/list") == {"pending": []}
-    mine["command"].append("--changed")
+    command.append("--changed")
     with world.start(ignore=quiet) as client:
         client.initialize(PLUGIN, **options)
         question = waiting(client)[0]

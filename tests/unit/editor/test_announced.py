@@ -28,12 +28,14 @@ class Silence:
 
 def built(folder: Path) -> EditorFront:
     async def build() -> EditorFront:
+        front: EditorFront | None = None
         async with anyio.create_task_group() as tasks:
             workspace = Workspace(tasks, combine(Layer("nothing")))
             front = EditorFront(workspace, tasks, FrontNeeds(Layer("nothing"), folder, parts=PARTS))
             front.initialize(EditorClient(Silence(), Connection(LSP_CANCELLATION)), {})
             front.shutdown()
             tasks.cancel_scope.cancel()
+        assert front is not None
         return front
 
     return anyio.run(build)
@@ -42,7 +44,7 @@ def built(folder: Path) -> EditorFront:
 def test_the_announced_operations_are_those_that_exist(tmp_path: Path) -> None:
     front = built(tmp_path)
     assert sorted(front.operations) == list(OPERATIONS), REMEDY
-    assert list(front.table) and sorted(front.table) == sorted(front.operations)
+    assert sorted(front.table) == sorted(front.operations)
 
 
 def test_the_announced_features_and_notifications_are_those_that_exist(tmp_path: Path) -> None:
