@@ -49,13 +49,13 @@ class AcpService:
             elif bound.remote:
                 self._refuse(request, INVALID_PARAMS, f"this session runs on another machine; {self._what}")
             else:
-                self._tasks.start_soon(self._answer, request, bound, params, carry)
+                self._running[request.id] = anyio.CancelScope()
+                self._tasks.start_soon(self._answer, request, carry, bound, params)
 
         return start
 
-    async def _answer(self, request: IncomingRequest, bound: Bound, params: Params, carry: Carry) -> None:
-        with anyio.CancelScope() as scope:
-            self._running[request.id] = scope
+    async def _answer(self, request: IncomingRequest, carry: Carry, bound: Bound, params: Params) -> None:
+        with self._running[request.id] as scope:
             try:
                 result = await carry(bound, params)
             except SidecarError as error:

@@ -191,6 +191,7 @@ class Guardian:
                 asked.update(left)
                 self.reap()
                 if not self.remaining():
+                    self.reap()  # the last ones died after the look before
                     return
                 if time.monotonic() >= deadline:
                     break
