@@ -37,10 +37,14 @@ class SessionActor(SessionCore):
                 return {"turnId": item.turn_id, "state": "queued"}
             item = self._queue(text, blocks)
             return {"turnId": item.turn_id, "state": "queued"}
+        before = self._idle_cancels
         await self.ensure_open()
-        waiting = len(self.queue) > 0 or self._running is not None
+        kept_back = self._idle_cancels != before
+        waiting = len(self.queue) > 0 or self._running is not None or kept_back
+        self.queue.held = self.queue.held or kept_back
         item = self._queue(text, blocks)
-        self.resume()
+        if not kept_back:
+            self.resume()
         return {"turnId": item.turn_id, "state": "queued" if waiting else "started"}
 
     def _queue(self, text: str, blocks: Sequence[JsonObject], *, first: bool = False, origin: str = "user") -> QueuedPrompt:
@@ -125,10 +129,14 @@ class SessionActor(SessionCore):
     def cancel(self, spawn: Callable[[Callable[[], Awaitable[None]]], None] | None = None) -> dict[str, str]:
         """Stop the running turn: questions are answered cancelled, then the agent is told once. ``{"state"}``.
 
-        The queue is held until the user sends or resumes. When idle nothing is sent.
+        The queue is held until the user sends or resumes. When idle nothing is sent, and a prompt that has not gone out yet stays
+        in the queue.
         """
         running = self._running
         if running is None:
+            self._idle_cancels += 1
+            self.queue.held = len(self.queue) > 0
+            self._show_queue()
             return {"state": "idle"}
         self.queue.held = True
         self._cancel_wanted = True

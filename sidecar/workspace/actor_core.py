@@ -67,6 +67,7 @@ class SessionCore:
         self._ended = anyio.Event()
         self._running: QueuedPrompt | None = None
         self._cancel_wanted = False
+        self._idle_cancels: int = 0
         self._phase = "idle"
         self._since = clock.iso()
         self._message: str | None = None
