@@ -123,20 +123,36 @@ def keep_line_ends(old: str, new: str) -> str:
     the line it stands for, a new one takes its neighbour's. A last line that was not touched ends as before, with or without a
     newline, unless that is the only change. Without any line end in ``old`` the ends are those of ``new``.
     """
-    if old == new or not old:
+    if old == new or not old or not new:
         return new
+    end = _only_end(old)
+    if end == "":
+        return new
+    if end is not None:
+        return _with_old_final(old, plain(new).replace("\n", end), end)
     before, after = cut(old), cut(new)
-    ends = {end for _, end in before} - {""}
-    if not ends or not after:
-        return new
     contents = [content for content, _ in before], [content for content, _ in after]
-    if len(ends) == 1:
-        (only,) = ends
-        made = [(content, only if end else "") for content, end in after]
-    else:
-        made = _with_own_ends(before, after, contents)
+    made = _with_own_ends(before, after, contents)
     _keep_final(before, made, contents)
     return "".join(content + end for content, end in made)
+
+
+def _only_end(text: str) -> str | None:
+    """Return the one line end of ``text``, "" when it has none, None when there are several."""
+    if "\r" not in text:
+        return "\n" if "\n" in text else ""
+    if "\n" not in text:
+        return "\r"
+    pairs = text.count("\r\n")
+    return "\r\n" if pairs == text.count("\n") == text.count("\r") else None
+
+
+def _with_old_final(old: str, new: str, end: str) -> str:
+    """Return ``new`` with an untouched last line ending as it did, unless its newline is all that was changed."""
+    before, after = old.removesuffix(end), new.removesuffix(end)
+    if before == after or before.rpartition(end)[2] != after.rpartition(end)[2]:
+        return new
+    return after + end if old.endswith(end) else after
 
 
 def _with_own_ends(
