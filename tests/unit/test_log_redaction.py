@@ -209,8 +209,8 @@ def test_hostile_text_costs_time_in_proportion_to_its_length(piece: str) -> None
 
 def _seconds(text: str) -> float:
     best = 10.0
-    for _ in range(2):
-        start = time.perf_counter()
+    for _ in range(3):
+        start = time.thread_time()
         redact(text)
-        best = min(best, time.perf_counter() - start)
+        best = min(best, time.thread_time() - start)
     return best
