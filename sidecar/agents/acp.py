@@ -11,12 +11,13 @@ from sidecar.acp import build
 from sidecar.agents.acp_announced import PLAIN
 from sidecar.agents.acp_frames import turn_ended
 from sidecar.agents.acp_link import ConnectionOptions, Offers, now_iso
+from sidecar.agents.acp_prompt import fit_prompt
 from sidecar.agents.acp_session_calls import CALL_TIMEOUT_SECONDS, AcpSessionCalls
 from sidecar.agents.acp_translate import translate_session_reply
 from sidecar.agents.extensions import EXTENSIONS, wants_sign_in
 from sidecar.errors import AgentFault, Refused, Unavailable
 from sidecar.rpc.messages import IncomingReply
-from sidecar.session.events import JsonObject, SteeringChanged, TurnEnded
+from sidecar.session.events import JsonObject, NoticeAdded, SteeringChanged, TurnEnded
 from sidecar.session.interaction import Withdrawal
 from sidecar.session.lenient import texts_in
 from sidecar.session.ports import SteerResult
@@ -35,6 +36,11 @@ class AcpConnection(AcpSessionCalls):
         bound = self._bound(agent_session_id)
         if bound.turn_id is not None:
             raise Refused("a turn is already running in this session; prompts are sent one at a time")
+        sent, changes = fit_prompt(blocks, self.info.capabilities, self._profile.name)
+        if not sent:
+            raise Refused(f"nothing was sent: {'; '.join(changes)}")
+        if changes:
+            bound.sink.apply([NoticeAdded("warning", sentence, source="sidecar") for sentence in changes])
         bound.turn_id = turn_id
         bound.cancel_sent = False
 
@@ -43,7 +49,7 @@ class AcpConnection(AcpSessionCalls):
             if bound.turn_id == turn_id:
                 bound.end_turn(turn_ended(turn_id, reply, now_iso()))
 
-        call = self._peer.begin("session/prompt", build.prompt(agent_session_id, blocks), on_reply=on_reply)
+        call = self._peer.begin("session/prompt", build.prompt(agent_session_id, sent), on_reply=on_reply)
         self._prompts[agent_session_id] = call
         try:
             await call.result()

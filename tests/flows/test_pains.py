@@ -92,6 +92,48 @@ async def test_a_stop_reason_nobody_knows_ends_a_good_turn(reason: Any, tmp_path
         assert ended.get("stopReason") == (reason if isinstance(reason, str) and reason else None)
 
 
+LINKED: Message = {"type": "image", "data": "aGk=", "mimeType": "image/png", "uri": "file:///p/shot.png"}
+BARE: Message = {"type": "image", "data": "aGk=", "mimeType": "image/png"}
+FILE: Message = {"type": "resource", "resource": {"uri": "file:///p/a.py", "text": "x = 1", "mimeType": "text/x-python"}}
+
+
+async def test_content_an_agent_did_not_announce_becomes_a_link_or_is_left_out_and_told(tmp_path: Path) -> None:
+    """29: an image sent to an agent that takes none would hang the turn."""
+    async with bench(PlainAgent(PlainOptions(embedded_context=False)), tmp_path, protocol="acp") as b:
+        actor = await b.new()
+        turn_id = await b.prompt(actor, "look", context=[LINKED, BARE, FILE])
+        await b.turn(actor, turn_id)
+        assert b.agent.calls("session/prompt")[0]["params"]["prompt"] == [
+            {"type": "text", "text": "look"},
+            {"type": "resource_link", "uri": "file:///p/shot.png", "name": "shot.png", "mimeType": "image/png"},
+            {"type": "resource_link", "uri": "file:///p/a.py", "name": "a.py", "mimeType": "text/x-python"},
+        ]
+        told = [notice.title for notice in actor.state.notices]
+        assert any("takes no images; a link" in title for title in told)
+        assert any("takes no images; it was left out" in title for title in told)
+        assert any("takes no embedded files" in title for title in told)
+
+
+async def test_a_prompt_of_which_nothing_can_be_taken_is_not_sent(tmp_path: Path) -> None:
+    """29: and says so."""
+    async with bench(PlainAgent(), tmp_path, protocol="acp") as b:
+        actor = await b.new()
+        sent = await b.call("prompt", sessionId=actor.identity.session_id, context=[BARE])
+        ended = await b.turn(actor, sent["turnId"])
+        assert ended["outcome"] == "failed"
+        assert "takes no images" in ended["error"]
+        assert not b.agent.calls("session/prompt")
+
+
+async def test_content_an_agent_announced_goes_as_it_is(tmp_path: Path) -> None:
+    """29: nothing is changed for those that take it."""
+    async with bench(kiro_v3(), tmp_path) as b:
+        actor = await b.new()
+        turn_id = await b.prompt(actor, "answer", context=[BARE, FILE])
+        await b.turn(actor, turn_id)
+        assert b.agent.calls("session/prompt")[0]["params"]["prompt"][1:] == [BARE, FILE]
+
+
 async def test_string_ids_and_the_empty_string_and_zero_come_back_as_they_were(tmp_path: Path) -> None:
     """27: by value and by type."""
     async with bench(kiro_v3(), tmp_path) as b:
