@@ -1,4 +1,4 @@
-"""Sends what changed, when the editor has room: at once after a pause, at most once an interval in a flood, never when idle."""
+"""Sends what changed, when the editor has room: at once after a pause, at a bounded rate in a flood, never when idle."""
 
 import time
 from collections.abc import Awaitable, Callable
@@ -6,8 +6,11 @@ from typing import Final
 
 import anyio
 
-FRAME_INTERVAL_SECONDS: Final = 0.016
-"""62 frames a second at most, but for full ones; what changes meanwhile goes with the next one."""
+FRAME_INTERVAL_SECONDS: Final = 1 / 60
+"""In the long run, but for full frames; what changes meanwhile goes with the next one."""
+
+FRAMES_AT_ONCE: Final = 4
+"""So many may go ahead of that rate, so that a stream that is slower than it never waits, whenever its pieces come."""
 
 
 class Pump:
@@ -33,17 +36,17 @@ class Pump:
 
     async def run(self) -> None:
         """Pump until stopped; ``send`` returns whether it left something for the next frame."""
-        sent_at = float("-inf")
+        due = float("-inf")
         while True:
             await self._dirty.wait()
-            early = sent_at + self._interval - time.monotonic()
+            early = due - time.monotonic()
             if early > 0:
                 await anyio.sleep(early)
             await self._room()
             self._dirty = anyio.Event()
-            sent_at = time.monotonic()
+            due = max(due, time.monotonic() - FRAMES_AT_ONCE * self._interval) + self._interval
             if self._send():
                 self._dirty.set()
-                sent_at = float("-inf")  # a full frame: what is left follows as fast as the editor reads
+                due = float("-inf")  # a full frame: what is left follows as fast as the editor reads
             elif self._stopped:
                 return

@@ -19,7 +19,7 @@ CYCLE = 1000
 BLOCK_BYTES = 1 << 18
 DIFF_BYTES = 20_000
 LARGE_DIFF_BYTES = 1_000_000
-MESSAGE_ID = "6f1c2b5e-1d3a-4a0e-9f43-0d9b3a3c7e11"
+MESSAGE_ID = "6f1c2b5e-1d3a-4a0e-9f43-0d9b3a3c"
 END_MARK = "(the end of it all)"
 
 
@@ -35,9 +35,9 @@ def update_line(session_id: str, update: dict[str, Any]) -> bytes:
     return json.dumps({"jsonrpc": "2.0", "method": "session/update", "params": params}, separators=(",", ":")).encode() + b"\n"
 
 
-def chunk_line(session_id: str, text: str) -> bytes:
+def chunk_line(session_id: str, text: str, message: int = 0) -> bytes:
     content = {"type": "text", "text": text}
-    update = {"sessionUpdate": "agent_message_chunk", "messageId": MESSAGE_ID, "content": content}
+    update = {"sessionUpdate": "agent_message_chunk", "messageId": f"{MESSAGE_ID}{message:04x}", "content": content}
     return update_line(session_id, update)
 
 
@@ -64,8 +64,8 @@ def mixed(session_id: str, count: int) -> Iterator[bytes]:
         elif number % 100 == 50:
             lines.append(diff_line(session_id, number, DIFF_BYTES))
         else:
-            lines.append(chunk_line(session_id, text_of(number, 0)))
-    yield b"".join([*lines, chunk_line(session_id, END_MARK)])
+            lines.append(chunk_line(session_id, text_of(number, 0), (number + 50) // 100))
+    yield b"".join([*lines, chunk_line(session_id, END_MARK, count)])
 
 
 def write(data: bytes) -> None:
