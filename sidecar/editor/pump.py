@@ -44,7 +44,7 @@ class Pump:
                 await anyio.sleep(early)
             await self._room()
             self._dirty = anyio.Event()
-            due = max(due, time.monotonic() - FRAMES_AT_ONCE * self._interval) + self._interval
+            due = max(due, time.monotonic() - (FRAMES_AT_ONCE - 1) * self._interval) + self._interval
             if self._send():
                 self._dirty.set()
                 due = float("-inf")  # a full frame: what is left follows as fast as the editor reads
