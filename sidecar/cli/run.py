@@ -145,6 +145,7 @@ class _Run:
             session_added=follow,
             keep_raw=self._options.output == "json",
             tap=self._recorder.tap if self._recorder is not None else None,
+            terminals=True,
         )
 
     def _notice(self, agent: str, severity: str, title: str, description: str | None) -> None:

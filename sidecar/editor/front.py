@@ -242,6 +242,7 @@ class _Made:
         encoding = "utf-8" if client.info.position_encoding == "utf-8" else "utf-16"
         self.documents = Documents(encoding, read_text=_read_text)
         workspace.hooks.files = FileService(workspace.spawn, EditorFiles(client, self.documents))
+        workspace.hooks.terminals = True
         self.publisher = Publisher(client, tasks, workspace.broker, automatic=client.info.changes)
         marks = QuestionMarks(client, self._place_of, self._diagnostics)
         words = QuestionWords(

@@ -68,6 +68,12 @@ CHANGES: Final = (
     ("unknown", "{turnId, part}", "The same, for an update of a kind not known here; `part.raw` is the update as received."),
     ("part_text", "{turnId, partId, text, meta?}", "Append `text` to the part; replace its `meta` when given."),
     ("tool_call", "{turnId, partId, toolCallId, fields}", "Merge `fields` into the part's `toolCall`."),
+    (
+        "terminal",
+        "{terminal}",
+        "Put the terminal in the place of the one of that `terminalId`, or append it; tool calls show it as content "
+        "`{type: terminal, terminalId}`. `output` is the end of what it printed.",
+    ),
     ("notice", "{notice}", "Append a notice; it is not part of the conversation."),
     (
         "plan, commands, config, tools, usage, title, mcp, compaction, steering, queue, state",
