@@ -8,7 +8,6 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
-import anyio
 import anyio.to_thread
 
 from sidecar.editor.calls import COMMAND_ANSWER_SECONDS
@@ -201,9 +200,8 @@ class _Commands:
         await stream.clear(composed[: max(number for number, line in enumerate(composed) if line.strip()) + 1])
         try:
             result = await self._carry_out(actor, stream, text, while_running)
-        except BaseException:
-            with anyio.CancelScope(shield=True):
-                await restore(stream, text)
+        except SidecarError:
+            await restore(stream, text)
             raise
         self._transcripts.sent(transcript, text)
         return result

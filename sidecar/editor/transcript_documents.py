@@ -250,9 +250,10 @@ class Transcripts:
             raise EditorFault(f"the transcript's text is not known for sure ({reason}); save it, then try again")
 
     def sent(self, transcript: Transcript, text: str) -> None:
-        """What stood in the composer was sent: it is no draft any more, and can be restored."""
-        transcript.composed, transcript.draft = text, ""
-        self._save_draft(transcript)
+        """What stood in the composer was sent: it is no draft any more, and can be restored. What was typed since stays one."""
+        if transcript.draft == text:
+            transcript.composed, transcript.draft = text, ""
+            self._save_draft(transcript)
 
     def _compose(self, transcript: Transcript) -> None:
         lines = transcript.stream.composed() if transcript.stream is not None else None

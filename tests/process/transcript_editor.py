@@ -115,7 +115,7 @@ class TypingEditor:
 
     def _apply(self, edits: list[dict[str, Any]]) -> None:
         ordered = sorted(edits, key=lambda edit: edit["range"]["start"]["line"], reverse=True)
-        heading = max(number for number, line in enumerate(self.buffer.lines) if line.rstrip() == HEADING)
+        heading = max((number for number, line in enumerate(self.buffer.lines) if line.rstrip() == HEADING), default=0)
         self.edited_lines += [edit["range"]["start"]["line"] - heading for edit in edits]
         self._do([{"range": edit["range"], "text": edit["newText"]} for edit in ordered])
 

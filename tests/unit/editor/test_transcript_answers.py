@@ -31,7 +31,7 @@ from sidecar.session.interaction import (
 from sidecar.session.questions import check_answer
 from sidecar.workspace.broker import Asker, Pending
 
-TOKEN = "beef"  # noqa: S105
+TOKEN = "beef"
 OPTIONS = (
     PermissionOption("once", "Allow", "allow_once"),
     PermissionOption("always", "Always allow", "allow_always"),
@@ -185,7 +185,9 @@ def test_a_form_is_read_with_the_types_of_its_fields() -> None:
     assert isinstance(check_answer(FORM, {"action": "accept", "content": content}), FormAnswer)
 
 
-@pytest.mark.parametrize(("key", "value", "fault"), [("age", "old", "whole number"), ("ratio", "x", "number"), ("ok", "2", "true or")])
+@pytest.mark.parametrize(
+    ("key", "value", "fault"), [("age", "old", "whole number"), ("ratio", "x", "number"), ("ok", "2", "true or")]
+)
 def test_a_value_that_fits_no_type_is_named(key: str, value: str, fault: str) -> None:
     with pytest.raises(EditorFault, match=f"{key}: write .*{fault}"):
         read_form(FORM, edited(section_of(FORM), key, value))
