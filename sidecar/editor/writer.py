@@ -13,7 +13,6 @@ from collections.abc import Callable
 from typing import Final
 
 import anyio
-import anyio.lowlevel
 
 HIGH_WATER_BYTES: Final = 1 << 20
 BATCH_BYTES: Final = 1 << 18
@@ -63,7 +62,6 @@ class FrameWriter:
 
     async def room(self) -> None:
         """Return when less than ``HIGH_WATER_BYTES`` wait, or when nobody will ever read them."""
-        await anyio.lowlevel.checkpoint()
         while self._queued >= HIGH_WATER_BYTES and not self._broken:
             event = anyio.Event()
             self._waiters.append(event)
