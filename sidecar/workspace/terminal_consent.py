@@ -77,12 +77,14 @@ def _kind(body: PermissionRequest, answer: Answer | Withdrawal) -> str:
 
 
 def seen_texts(body: PermissionRequest) -> frozenset[str]:
-    """Return the command a permission showed: its own, else one in the tool's input, else a title that is a command itself."""
+    """Return the command a permission showed: its own, else one in the tool's input, else the title of a tool that executes."""
     if body.command is not None:
         return frozenset({body.command.strip()})
     fields = object_at(body.raw_input)
     named = {value.strip() for key in INPUT_KEYS if isinstance(value := fields.get(key), str)}
-    return frozenset(named or {body.title.strip().strip("`").strip()})
+    if named or body.tool_kind != "execute":
+        return frozenset(named)
+    return frozenset({body.title.strip().strip("`").strip()})
 
 
 def permission_for(shown: str, cwd: str, tool_call_id: str) -> PermissionRequest:

@@ -123,7 +123,7 @@ class SessionTerminals:
             if part.turn is turn:
                 known = self._actor.tool_call(call_id) or {}
                 raw: Any = known.get("raw_input")
-                shown = PermissionRequest(call_id, str(known.get("title", "")), (), command=_text(raw), raw_input=raw)
+                shown = PermissionRequest(call_id, str(known.get("title", "")), (), "execute", _text(raw), raw_input=raw)
                 if not seen_texts(shown).isdisjoint(command.texts):
                     return call_id
         return f"terminal-{secrets.token_hex(4)}"
