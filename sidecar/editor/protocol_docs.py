@@ -115,9 +115,22 @@ The editor may say `capabilities.experimental.sidecar` in `initialize`:
 | `changes` | `false`: send no changes of sessions that were not watched by name |
 | `questions` | `false`: ask by dialogs or messages instead of `sidecar/pending/changed` |
 | `commands` | `false`: leave `executeCommandProvider` empty, for clients that register every command they find there |
+| `documents` | `true`: the plugin answers the requests about documents below |
 
 The server answers `capabilities.experimental.sidecar = {{protocol: [...], version, operations: [...]}}`. Without a common number
 everything below stays off but the operations, and one message says which side to update.
+
+## Documents
+
+An agent's change of an open file is a versioned `workspace/applyEdit`, seen in the `didChange` that follows, then written to the
+disk. With `documents: true` the editor is asked to do that itself, so that it never finds a file changed behind its back:
+
+| request to the editor | params | result | what it does |
+|---|---|---|---|
+| `sidecar/document/save` | `{{uri, version}}` | `{{saved: boolean}}` | Save the buffer, without asking. |
+| `sidecar/document/reload` | `{{uri, version}}` | `{{reloaded: boolean}}` | Read an unchanged buffer from the disk again. |
+
+What it did not do within five seconds the sidecar does by itself (save), or tells the user (reload).
 
 ## Operations
 
