@@ -38,6 +38,15 @@ NOISE = (
 """What tests of something else need not look at."""
 
 
+class Editor(LspClient):
+    """An editor that waits after ``initialize`` until the sidecar has loaded what it put off, however busy the machine is."""
+
+    def initialize(self, capabilities: Mapping[str, Any] | None = None, **params: Any) -> dict[str, Any]:
+        result = super().initialize(capabilities, **params)
+        self.result("sidecar/status", within=2 * START_SECONDS)
+        return result
+
+
 class World:
     """Folders below ``root``; ``agents`` are TOML tables added to the configuration."""
 
@@ -80,7 +89,7 @@ class World:
         self, *, ignore: Sequence[str] = NOISE, arguments: Sequence[str] = (), env: Mapping[str, str] | None = None
     ) -> LspClient:
         """Start the sidecar; it is not initialized."""
-        return LspClient(
+        return Editor(
             [sys.executable, "-m", "sidecar", *arguments],
             env=self.environment(**(env or {})),
             cwd=str(self.root),
