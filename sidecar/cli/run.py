@@ -24,6 +24,7 @@ from sidecar.session.conversation import Turn
 from sidecar.session.events import SessionEvent, TurnEnded
 from sidecar.workspace.actor import SessionActor
 from sidecar.workspace.files import FileService
+from sidecar.workspace.files_rules import FileRules, own_paths
 from sidecar.workspace.sessions import FrontHooks
 
 EXIT_ENDED: Final = 0
@@ -123,7 +124,7 @@ class _Run:
         with anyio.CancelScope() as scope:
             async with open_client(self._configuration, hooks, on_trouble=lambda text: self._tell("warning", text)) as client:
                 stopper.watch(scope, client)
-                client.workspace.hooks.files = FileService(client.workspace.spawn)
+                client.workspace.hooks.files = FileService(client.workspace.spawn, rules=self._file_rules())
                 allow = self._options.permission == "allow-once"
                 policy = Policy(terminal, allow, protected_paths(self._options.common.config))
                 async with anyio.create_task_group() as tasks:
@@ -132,6 +133,10 @@ class _Run:
                     stop()
                     tasks.cancel_scope.cancel()
         return code
+
+    def _file_rules(self) -> FileRules:
+        named = protected_paths(self._options.common.config)
+        return FileRules(own=lambda: own_paths(*named))
 
     def _hooks(self, renderer: Renderer, terminal: Terminal | None) -> FrontHooks:
         def follow(actor: SessionActor) -> None:

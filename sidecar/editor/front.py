@@ -34,6 +34,7 @@ from sidecar.workspace.actor import SessionActor
 from sidecar.workspace.broker import Pending
 from sidecar.workspace.documents import Documents
 from sidecar.workspace.files import FileService
+from sidecar.workspace.files_rules import FileRules, own_paths
 from sidecar.workspace.hooks import Offers
 from sidecar.workspace.opener import remote_notice
 from sidecar.workspace.operation import Operation, Params
@@ -241,7 +242,9 @@ class _Made:
         self._workspace = workspace
         encoding = "utf-8" if client.info.position_encoding == "utf-8" else "utf-16"
         self.documents = Documents(encoding, read_text=_read_text)
-        workspace.hooks.files = FileService(workspace.spawn, EditorFiles(client, self.documents))
+        workspace.hooks.files = FileService(
+            workspace.spawn, EditorFiles(client, self.documents), FileRules(own=lambda: own_paths(needs.user.source))
+        )
         workspace.hooks.terminals = True
         self.publisher = Publisher(client, tasks, workspace.broker, automatic=client.info.changes)
         marks = QuestionMarks(client, self._place_of, self._diagnostics)

@@ -7,7 +7,26 @@ from collections.abc import Sequence
 from typing import Final
 from urllib.parse import unquote
 
-_FOLDERS: Final = frozenset({".git", ".hg", ".svn", ".vscode", ".helix", ".kiro", ".nvim", ".idea", ".devcontainer", ".husky"})
+_FOLDERS: Final = frozenset(
+    {
+        ".claude",
+        ".codex",
+        ".cursor",
+        ".devcontainer",
+        ".gemini",
+        ".git",
+        ".helix",
+        ".hg",
+        ".husky",
+        ".idea",
+        ".kiro",
+        ".nvim",
+        ".ssh",
+        ".svn",
+        ".vscode",
+        ".zed",
+    }
+)
 _FILES: Final = frozenset(
     {
         ".nvim.lua",
@@ -23,6 +42,13 @@ _FILES: Final = frozenset(
         ".zshenv",
         ".netrc",
         ".npmrc",
+        ".vimrc",
+        ".gitconfig",
+        ".gitmodules",
+        ".pre-commit-config.yaml",
+        "lefthook.yml",
+        "mise.toml",
+        ".mise.toml",
         "authorized_keys",
     }
 )

@@ -20,9 +20,12 @@ from sidecar.workspace.containment import Place, identity
 _SHORT_NAMES: Final = {"git~1": ".git", "git~2": ".git"}
 
 
-def own_paths() -> list[str]:
-    """Return the folders and files of the sidecar itself: state (with the trust store), runtime files, configuration."""
-    found: list[str] = []
+def own_paths(*more: str) -> list[str]:
+    """Return the folders and files of the sidecar itself: state (with the trust store), runtime files, configuration.
+
+    ``more`` are further ones, such as a configuration file named on the command line; what is no absolute path is left out.
+    """
+    found = [path for path in more if PurePath(path).is_absolute()]
     for path in (state_directory, runtime_directory, lambda: config_file()[0], lambda: config_file(environ=_unnamed())[0].parent):
         try:
             found.append(str(path()))

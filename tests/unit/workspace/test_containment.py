@@ -10,7 +10,7 @@ from sidecar.errors import Refused
 from sidecar.session.protected import why_protected
 from sidecar.workspace.containment import Place, resolve
 from sidecar.workspace.containment_folder import opened_folder
-from sidecar.workspace.files_rules import FileRules
+from sidecar.workspace.files_rules import FileRules, own_paths
 from sidecar.workspace.text_file import UnusableFile
 from sidecar.workspace.text_file_disk import ChangedMeanwhile, Snapshot, existing_file, read_file, write_file
 
@@ -345,3 +345,5 @@ def test_state_and_configuration_of_this_user_are_own_files(ws: Path, monkeypatc
         with pytest.raises(Refused, match="sidecar itself"):
             FileRules().check(resolve(name, [str(ws)]))
     FileRules().check(resolve("notes.txt", [str(ws)]))
+    named = str(ws / "named.toml")
+    assert set(own_paths(named, "built-in settings")) == {named, *own_paths()}
