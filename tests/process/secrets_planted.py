@@ -40,12 +40,7 @@ class Planted:
         self.values = {slot: sentinel() for slot in SLOTS}
         self._windows = {slot: windows(value) for slot, value in self.values.items()}
         leaks = root / "leaks.json"
-        quoted = {slot: quote(self.values[slot], safe="") for slot in SLOTS}
-        self.urls = {
-            "open": f"https://as.example/authorize?state={quoted['open']}&code_challenge={quoted['open']}",
-            "elicitation": f"https://as.example/start?state={quoted['elicitation']}",
-            "stale": f"https://as.example/old?state={quoted['stale']}",
-        }
+        self.urls = self._addresses()
         leaks.write_text(json.dumps(self.urls), encoding="utf-8")
         token = {"accessToken": self.values["token"], "expiresAt": "2099-01-01T00:00:00Z"}
         self._file(root / "token.json", json.dumps(token))
@@ -88,6 +83,14 @@ env = {{ LOCAL_TOKEN = {{ env = "OUR_MCP_SECRET" }} }}
             "OUR_MCP_SECRET": self.values["mcp_env"],
         }
         self._holders = {self.world.config, leaks, root / "token.json", root / "header.txt"}
+
+    def _addresses(self) -> dict[str, str]:
+        quoted = {slot: quote(self.values[slot], safe="") for slot in SLOTS}
+        return {
+            "open": f"https://as.example/authorize?state={quoted['open']}&code_challenge={quoted['open']}",
+            "elicitation": f"https://as.example/start?state={quoted['elicitation']}",
+            "stale": f"https://as.example/old?state={quoted['stale']}",
+        }
 
     @staticmethod
     def _file(path: Path, text: str) -> None:
