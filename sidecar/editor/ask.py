@@ -77,9 +77,7 @@ class QuestionLadder:
         self._client = client
         self._broker = broker
         self._clock = clock
-        self._marks = words.marks
-        self._notice_for = words.notice_for
-        self._hint = words.hint
+        self._marks, self._notice_for, self._hint = words.marks, words.notice_for, words.hint
         self._changed = anyio.Event()
         self._later: set[str] = set()
         self._announced: dict[str, float] = {}
