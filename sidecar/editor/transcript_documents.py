@@ -130,7 +130,7 @@ class Transcripts:
         if transcript.stream is not None:
             transcript.stream.stop()
         stream = transcript.stream = TranscriptStream(self._front, actor, transcript.uri, self._token)
-        stream.questions(self._questions_of(actor))
+        stream.questions(_questions_of(self._front, actor))
         text = stream.whole(draft)
         transcript.last_line = text.count("\n") - (1 if draft else 0)
         transcript.draft = draft
@@ -196,7 +196,7 @@ class Transcripts:
         stream = transcript.stream
         if stream is None:
             return
-        stream.questions(self._questions_of(stream.actor))
+        stream.questions(_questions_of(self._front, stream.actor))
         stream.mark()
         self._front.tasks.start_soon(stream.run)
         self._front.questions_moved()
@@ -288,24 +288,25 @@ class Transcripts:
 
     # --- questions ----------------------------------------------------------------------------------------------------------
 
-    def _questions_of(self, actor: SessionActor) -> list[Pending]:
-        """Return what waits for the user of a session; what belongs to no session stands with each of its agent."""
-        own, agent = actor.identity.session_id, actor.identity.agent
-        return [
-            pending
-            for pending in self._front.workspace.broker.pending()
-            if pending.asker.session_id == own or (pending.asker.session_id is None and pending.asker.agent == agent)
-        ]
-
     def _on_questions(self) -> None:
         for transcript in self._by_uri.values():
             if transcript.stream is not None:
-                transcript.stream.questions(self._questions_of(transcript.stream.actor))
+                transcript.stream.questions(_questions_of(self._front, transcript.stream.actor))
 
     def _on_question_ended(self, pending: Pending, answer: Answer | Withdrawal) -> None:
         for transcript in self._by_uri.values():
             if transcript.stream is not None:
                 transcript.stream.question_ended(pending, answer)
+
+
+def _questions_of(front: Front, actor: SessionActor) -> list[Pending]:
+    """Return what waits for the user of a session; what belongs to no session stands with each of its agent."""
+    own, agent = actor.identity.session_id, actor.identity.agent
+    return [
+        pending
+        for pending in front.workspace.broker.pending()
+        if pending.asker.session_id == own or (pending.asker.session_id is None and pending.asker.agent == agent)
+    ]
 
 
 def _session_of(uri: str) -> str | None:

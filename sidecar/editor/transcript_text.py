@@ -114,16 +114,15 @@ class TurnRenderer:
             elif (section_handler := _SECTION_CHANGES.get(kind)) is not None:
                 known = section_handler(self, change)
                 if sections and known:
-                    if kind == "state":
-                        self._note(*known)
-                    else:
-                        self._note_when_whole(known)
-        out, self._out = self._out, []
-        return out
+                    self._note_when_whole(known, at_once=kind == "state")
+        return self._taken()
 
     def note(self, *lines: str) -> list[str]:
         """Return lines of the sidecar's own as a paragraph; what an agent wrote in them has to be neutralised."""
         self._note(*lines)
+        return self._taken()
+
+    def _taken(self) -> list[str]:
         out, self._out = self._out, []
         return out
 
@@ -151,9 +150,9 @@ class TurnRenderer:
         for line in lines:
             self._emit(line, own=line.startswith(QUESTION_PREFIX))
 
-    def _note_when_whole(self, lines: Sequence[str]) -> None:
-        """Show a note, but not in the middle of a line or of a code block."""
-        if self._partial or self._fence:
+    def _note_when_whole(self, lines: Sequence[str], *, at_once: bool) -> None:
+        """Show a note, unless it can wait and would stand in the middle of a line or of a code block."""
+        if (self._partial or self._fence) and not at_once:
             self._waiting.append(lines)
         else:
             self._note(*lines)
@@ -304,9 +303,7 @@ class TurnRenderer:
             return ()
         if contents != before:
             return ["**Plan**", "", *(f"{number}. {text}" for number, text in enumerate(contents, 1))]
-        done = sum(entry.get("status") == "completed" for entry in entries)
-        now = next((text for entry, text in zip(entries, contents, strict=True) if entry.get("status") == "in_progress"), None)
-        return [f"*Plan: {done} of {len(contents)} done{'; now: ' + now if now is not None else ''}*"]
+        return [_plan_line(entries, contents)]
 
     def notice(self, change: Mapping[str, Any]) -> Sequence[str]:
         """Show a notice."""
@@ -333,13 +330,7 @@ class TurnRenderer:
         before, self._state = self._state, (phase, message)
         if self._state == before:
             return ()
-        reason = neutralise(str(message)) if message else "no reason is known"
-        if phase == "lost":
-            return [f"*{self._agent} is gone: {reason}. It is started again when it is needed; no prompt is sent again.*"]
-        if phase == "cancelling":
-            waiting = "; the command sidecar.agent.restart ends it" if message else ""
-            return [f"*Cancelling{': ' + reason if message else ' …'}{waiting}*"]
-        return [f"*{reason}*"] if phase == "idle" and message else ()
+        return _state_lines(self._agent, phase, message)
 
 
 _TOOL_FIELDS: Final = ("title", "name", "kind", "failureReason", "content")
@@ -368,6 +359,22 @@ def render_turns(turns: Sequence[Mapping[str, Any]], agent: str) -> list[str]:
         if turn.get("state") == "ended":
             changes.append({"kind": "turn_ended", "turn": turn})
     return renderer.render(changes)
+
+
+def _state_lines(agent: str, phase: Any, message: Any) -> Sequence[str]:
+    reason = neutralise(str(message)) if message else "no reason is known"
+    if phase == "lost":
+        return [f"*{agent} is gone: {reason}. It is started again when it is needed; no prompt is sent again.*"]
+    if phase == "cancelling":
+        waiting = "; the command sidecar.agent.restart ends it" if message else ""
+        return [f"*Cancelling{': ' + reason if message else ' …'}{waiting}*"]
+    return [f"*{reason}*"] if phase == "idle" and message else ()
+
+
+def _plan_line(entries: Sequence[Mapping[str, Any]], contents: Sequence[str]) -> str:
+    done = sum(entry.get("status") == "completed" for entry in entries)
+    now = next((text for entry, text in zip(entries, contents, strict=True) if entry.get("status") == "in_progress"), None)
+    return f"*Plan: {done} of {len(contents)} done{'; now: ' + now if now is not None else ''}*"
 
 
 def _short(text: str) -> str:
