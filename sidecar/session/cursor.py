@@ -36,6 +36,8 @@ MEASURE_DEPTH: Final = 32
 DEEP_BYTES: Final = 1024
 SCALAR_BYTES: Final = 8
 
+_TEXT_KEYS: Final = frozenset({"kind", "turnId", "partId", "text"})
+
 Key: TypeAlias = tuple[str, Any]
 
 
@@ -98,7 +100,7 @@ class Cursor:
                 break
             else:
                 change = self._text_change(entity, max(room - CHANGE_BYTES, TEXT_ROOM_BYTES))
-            room -= measure(change)
+            room -= CHANGE_BYTES + escaped_length(change["text"]) if change.keys() == _TEXT_KEYS else measure(change)
             changes.append(change)
         return changes
 

@@ -1,13 +1,17 @@
 """Which sessions are remembered: written behind as they change, read when they are listed or loaded again."""
 
 from collections.abc import Sequence
-from typing import Any
+from typing import Any, Final
 
+from sidecar.session.conversation import TextPart, Turn
 from sidecar.session.encode import turn_json
 from sidecar.session.events import InfoChanged, LoadEnded, MarkedIncomplete, SessionEvent, TurnEnded
 from sidecar.store.sessions import History, SessionRecord, SessionStore
 from sidecar.store.worker import StoreWorker
 from sidecar.workspace.actor import SessionActor
+
+TURN_CHARS: Final = 16 * 1024 * 1024
+"""Turns with more text than this live in memory only."""
 
 
 class Records:
@@ -35,14 +39,14 @@ class Records:
             self.save(actor)
 
     def _replace_turns(self, actor: SessionActor) -> None:
-        turns = [turn_json(turn) for turn in actor.state.conversation.turns]
+        turns = [turn_json(turn) for turn in actor.state.conversation.turns if not _is_huge(turn)]
         session_id = actor.identity.session_id
         if turns:
             self._worker.post(lambda store: store.replace_turns(session_id, turns))
 
     def _save_turn(self, actor: SessionActor, turn_id: str) -> None:
         turn = actor.state.conversation.turn_index.get(turn_id)
-        if turn is not None:
+        if turn is not None and not _is_huge(turn):
             session_id, body = actor.identity.session_id, turn_json(turn)
             self._worker.post(lambda store: store.save_turn(session_id, body))
 
@@ -76,6 +80,11 @@ class Records:
     async def turns(self, session_id: str) -> History:
         """Return the stored turns of a session."""
         return await self._worker.call(lambda store: store.turns(session_id))
+
+
+def _is_huge(turn: Turn) -> bool:
+    """Whether writing the turn down would hold everybody up; the store would not take it either."""
+    return sum(part.buffer.length for part in turn.parts if isinstance(part, TextPart)) > TURN_CHARS
 
 
 def record_of(actor: SessionActor) -> SessionRecord:

@@ -1,8 +1,8 @@
 """The agent of the benchmarks, standard library only (run with ``python -I -S``): it floods prepared bytes on a prompt.
 
-What it does stands in the prompt's text, or in the id of a session to load: ``bench say``, ``bench flood COUNT LENGTH`` (0: 5 to 200
-characters), ``bench pace HZ COUNT`` (each chunk holds the time it was sent), ``bench mixed COUNT`` (text, in each hundred one diff of
-20 KB, once in all one of 1 MB).
+What it does stands in the prompt's text, or in the id of a session to load: ``bench say``, ``bench flood COUNT LENGTH`` (0: 5 to
+200 characters), ``bench pace HZ COUNT`` (each chunk holds the time it was sent), ``bench mixed COUNT`` (text, in each hundred one
+diff of 20 KB, once in all one of 1 MB).
 """
 
 import json
@@ -20,14 +20,15 @@ BLOCK_BYTES = 1 << 18
 DIFF_BYTES = 20_000
 LARGE_DIFF_BYTES = 1_000_000
 MESSAGE_ID = "6f1c2b5e-1d3a-4a0e-9f43-0d9b3a3c"
+LETTERS = "abcdefghij klmnop" * 2 + "\n"
 END_MARK = "(the end of it all)"
 
 
 def text_of(number: int, length: int) -> str:
     """Return the text of update ``number``; the same in every process."""
-    chosen = random.Random(number % CYCLE)  # noqa: S311 - no secret
+    chosen = random.Random(number % CYCLE)
     size = length or chosen.randint(5, 200)
-    return "".join(chosen.choices("abcdefghij klmnop\n", k=size))
+    return "".join(chosen.choices(LETTERS, k=size))
 
 
 def update_line(session_id: str, update: dict[str, Any]) -> bytes:
@@ -42,7 +43,7 @@ def chunk_line(session_id: str, text: str, message: int = 0) -> bytes:
 
 
 def diff_line(session_id: str, number: int, size: int) -> bytes:
-    half = "".join(random.Random(number).choices("abcdefghij klmnop\n", k=size // 2))  # noqa: S311 - no secret
+    half = "".join(random.Random(number).choices(LETTERS, k=size // 2))
     content = [{"type": "diff", "path": f"/src/file{number}.py", "oldText": half, "newText": half[::-1]}]
     update = {"sessionUpdate": "tool_call_update", "toolCallId": f"call-{number}", "status": "completed", "content": content}
     return update_line(session_id, {**update, "title": f"Edit file {number}", "kind": "edit"})

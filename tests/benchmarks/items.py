@@ -15,6 +15,9 @@ from tests.installed import tools_folder
 PACE_HZ: Final = 50
 FLOOD_HZ: Final = 5000
 WARM_UP: Final = "flood 2000 0"
+FLOOD: Final = "flood 100000 0"
+SHORT_FLOOD: Final = "flood 20000 0"
+TURN_UPDATES: Final = 50_000
 SHORT_TEXT: Final = 37
 """Characters in a chunk as agents send them."""
 
@@ -61,29 +64,32 @@ def warm(end: Reframer | Sidecar) -> None:
 
 def relay_cpu(setting: Setting) -> float:
     """CPU of a text update in a flood, against the standard library's re-framer."""
+    order = SHORT_FLOOD if setting.quick else FLOOD
     with Reframer(STDLIB, setting.fresh()) as other, Sidecar(setting.fresh()) as ours:
-        return _relay(setting, ours, other)
+        for end in (other, ours):
+            warm(end)
+        return ratio(setting.pick(9, 3), lambda: _cost_of(ours, order), lambda: _cost_of(other, order))
 
 
 def relay_cpu_with_transcript(setting: Setting) -> float:
-    """The same with the transcript open in an editor that applies its edits."""
-    with Reframer(STDLIB, setting.fresh()) as other, SidecarWithTranscript(setting.fresh()) as ours:
-        return _relay(setting, ours, other)
+    """The same with the transcript open in an editor that applies its edits; each round begins with a new one."""
+    with Reframer(STDLIB, setting.fresh()) as other:
+        warm(other)
+
+        def ours() -> float:
+            with SidecarWithTranscript(setting.fresh()) as sidecar:
+                warm(sidecar)
+                return _cost_of(sidecar, SHORT_FLOOD)
+
+        return ratio(setting.pick(7, 2), ours, lambda: _cost_of(other, SHORT_FLOOD))
 
 
-def _relay(setting: Setting, ours: Sidecar, other: Reframer) -> float:
-    order = f"flood {setting.pick(100_000, 20_000)} 0"
-
-    def cost_of(end: Reframer | Sidecar) -> float:
-        before = end.cost().cpu
-        end.prompt(order)
-        end.drain()
-        end.settle()
-        return end.cost().cpu - before
-
-    for end in (other, ours):
-        warm(end)
-    return ratio(setting.pick(9, 3), lambda: cost_of(ours), lambda: cost_of(other))
+def _cost_of(end: Reframer | Sidecar, order: str) -> float:
+    before = end.cost().cpu
+    end.prompt(order)
+    end.drain()
+    end.settle()
+    return end.cost().cpu - before
 
 
 def replay_rate(setting: Setting) -> float:
@@ -100,21 +106,23 @@ def replay_rate(setting: Setting) -> float:
     with Reframer(setting.limit(), setting.fresh(), HISTORY) as other, Sidecar(setting.fresh(), HISTORY) as ours:
         for end in (other, ours):
             took(end)
-        return ratio(setting.pick(7, 2), lambda: took(other), lambda: took(ours))
+        return ratio(setting.pick(15, 3), lambda: took(other), lambda: took(ours))
 
 
 def memory_of_text(setting: Setting) -> float:
-    """MB that stay for 10k text updates."""
-    count = setting.pick(200_000, 50_000)
+    """MB that stay for 10k text updates, over several turns after the first."""
+    turns, order = setting.pick(5, 2), f"flood {TURN_UPDATES} {SHORT_TEXT}"
     with Sidecar(setting.fresh()) as ours:
-        ours.prompt(f"flood 50000 {SHORT_TEXT}")
-        ours.drain()
-        ours.settle()
-        before = memory(ours.pid, "VmRSS")
-        ours.prompt(f"flood {count} {SHORT_TEXT}")
-        ours.drain()
-        ours.settle()
-        return (memory(ours.pid, "VmRSS") - before) * 10_000 / count
+
+        def after_a_turn() -> float:
+            ours.prompt(order)
+            ours.drain()
+            ours.settle()
+            return memory(ours.pid, "VmRSS")
+
+        before = after_a_turn()
+        after = [after_a_turn() for _ in range(turns)][-1]
+        return (after - before) * 10_000 / (turns * TURN_UPDATES)
 
 
 def idle_wakeups(setting: Setting) -> float:

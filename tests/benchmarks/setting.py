@@ -1,7 +1,6 @@
 """Where and how thoroughly to measure, and how ratios are taken."""
 
 import functools
-import os
 import shutil
 import statistics
 import subprocess
@@ -17,7 +16,7 @@ STDLIB: Final = (PYTHON, "-I", str(FOLDER / "reframe.py"))
 """The argv of the standard library's re-framer."""
 
 
-class Skipped(Exception):  # noqa: N818 - nothing is wrong
+class Skipped(Exception):
     """The item cannot be measured here; the text says why."""
 
 
@@ -33,7 +32,7 @@ class Setting:
 
     def fresh(self) -> Path:
         """Return a new folder for one process."""
-        path = self.folder / f"p{len(os.listdir(self.folder))}"
+        path = self.folder / f"p{len(list(self.folder.iterdir()))}"
         path.mkdir()
         return path
 

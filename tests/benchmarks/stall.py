@@ -9,6 +9,7 @@ import os
 import sys
 import threading
 import time
+from collections.abc import Callable
 
 from sidecar.__main__ import main
 
@@ -35,14 +36,17 @@ class Heartbeat:
         self._loop.call_later(BEAT_SECONDS, self._beat)
 
 
-class Policy(asyncio.DefaultEventLoopPolicy):
-    def new_event_loop(self) -> asyncio.AbstractEventLoop:
-        loop = super().new_event_loop()
-        Heartbeat(loop, LOG)
+def beating(make: Callable[[], asyncio.AbstractEventLoop], log: str) -> Callable[[], asyncio.AbstractEventLoop]:
+    """Return what makes loops as ``make`` does, each with a heartbeat."""
+
+    def new_event_loop() -> asyncio.AbstractEventLoop:
+        loop = make()
+        Heartbeat(loop, log)
         return loop
+
+    return new_event_loop
 
 
 if __name__ == "__main__":
-    LOG = sys.argv[1]
-    asyncio.set_event_loop_policy(Policy())
+    asyncio.events.new_event_loop = beating(asyncio.events.new_event_loop, sys.argv[1])
     sys.exit(main(sys.argv[2:]))
