@@ -299,11 +299,9 @@ class TurnRenderer:
         entries = objects_in(change.get("plan"))
         contents = tuple(_short(str(entry.get("content", ""))) for entry in entries)
         before, self._plan = self._plan, contents
-        if not contents:
-            return ()
-        if contents != before:
+        if contents and contents != before:
             return ["**Plan**", "", *(f"{number}. {text}" for number, text in enumerate(contents, 1))]
-        return [_plan_line(entries, contents)]
+        return [_plan_line(entries, contents)] if contents else ()
 
     def notice(self, change: Mapping[str, Any]) -> Sequence[str]:
         """Show a notice."""
