@@ -7,7 +7,16 @@ of the rest stay, and a one-line edit of a large file is small on the wire.
 from collections.abc import Sequence
 
 from sidecar.workspace.edits_blocks import Block, changed_blocks
-from sidecar.workspace.positions import Position, PositionEncoding, TextEdit, common_prefix, replace_edit, split_lines, units_in
+from sidecar.workspace.positions import (
+    Position,
+    PositionEncoding,
+    TextEdit,
+    common_prefix,
+    content_length,
+    replace_edit,
+    split_lines,
+    units_in,
+)
 
 
 def text_edits(lines: Sequence[str], new: str, encoding: PositionEncoding) -> list[TextEdit]:
@@ -25,9 +34,32 @@ def _edit(lines: Sequence[str], fresh: Sequence[str], block: Block, encoding: Po
         head -= 1
     if tail and old[len(old) - tail] == "\n" and "\r" in {_before(old, tail, head), _before(new, tail, head)}:
         tail -= 1
+    if head == len(old) - tail and _at_end(lines, block, head):
+        return _appended(lines, new[head : len(new) - tail], encoding)
     start = _position(lines, block.old_start, head, encoding)
     end = _position(lines, block.old_start, len(old) - tail, encoding)
     return replace_edit(start, end, new[head : len(new) - tail])
+
+
+def _at_end(lines: Sequence[str], block: Block, offset: int) -> bool:
+    """Whether the place ``offset`` code points into the block is the empty line after the last line end."""
+    if lines[-1] or len(lines) == 1 or block.old_end < len(lines) - 1:
+        return False
+    return sum(map(len, lines[block.old_start :])) == offset
+
+
+def _appended(lines: Sequence[str], text: str, encoding: PositionEncoding) -> TextEdit:
+    """Return the insertion of ``text`` after everything.
+
+    It hangs on the end of the last line that is there, where that makes the same text: editors to which a final line end begins
+    no line (Neovim) would add an empty one.
+    """
+    last = lines[-2]
+    end = last[content_length(last) :]
+    place = len(lines) - 1, 0
+    if text.endswith(end):
+        place, text = (len(lines) - 2, units_in(last[: content_length(last)], encoding)), end + text.removesuffix(end)
+    return replace_edit(place, place, text)
 
 
 def _before(text: str, tail: int, head: int) -> str:

@@ -8,6 +8,7 @@ import pytest
 
 from tests.peers.lsp_client import LspClient
 from tests.process.editor_world import PLUGIN, START_SECONDS, World, text_of, turn_of, waiting
+from tests.unit.workspace.test_edits import applied
 
 pytestmark = pytest.mark.process
 
@@ -61,11 +62,11 @@ def test_unsaved_text_of_an_open_file_is_read_changed_by_one_small_edit_and_writ
     asked = client.asked("workspace/applyEdit", within=START_SECONDS)
     edit = only_edit(asked, 2)
     assert edit == {
-        "range": {"start": {"line": 2, "character": 0}, "end": {"line": 2, "character": 0}},
-        "newText": "2: by the agent\r\n",
+        "range": {"start": {"line": 1, "character": 10}, "end": {"line": 1, "character": 10}},
+        "newText": "\r\n2: by the agent",
     }
     assert path.read_bytes() == b"\xef\xbb\xbfsaved\r\n"
-    change(client, uri, 3, typed + edit["newText"])
+    change(client, uri, 3, applied(typed, [edit], "utf-16"))
     client.answer(asked, {"applied": True})
     assert "one more line" in text_of(turn_of(client, turn_id))
     assert path.read_bytes() == b"\xef\xbb\xbf" + (typed + "2: by the agent\r\n").encode()
@@ -89,7 +90,7 @@ def test_a_plugin_that_can_save_is_asked_to(world: World) -> None:
         client.notify("textDocument/didOpen", {"textDocument": item})
         turn_id = allowed_edit(client)
         asked = client.asked("workspace/applyEdit", within=START_SECONDS)
-        text = "saved\n" + only_edit(asked, 1)["newText"]
+        text = applied("saved\n", [only_edit(asked, 1)], "utf-16")
         client.answer(asked, {"applied": True})
         change(client, path.as_uri(), 2, text)
         save = client.asked("sidecar/document/save", within=START_SECONDS)

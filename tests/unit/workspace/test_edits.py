@@ -65,6 +65,17 @@ def test_an_emoji_before_and_on_the_edited_line_moves_nothing() -> None:
         assert edit["newText"] == "2"
 
 
+def test_lines_added_at_the_end_hang_on_the_last_line_that_every_editor_has() -> None:
+    for end in ("\n", "\r\n", "\r"):
+        (edit,) = text_edits(split_lines(f"one{end}two{end}"), f"one{end}two{end}three{end}", "utf-16")
+        assert edit["range"]["start"] == edit["range"]["end"] == {"line": 1, "character": 3}
+        assert edit["newText"] == f"{end}three"
+    (edit,) = text_edits(split_lines("one\n"), "one\ntwo", "utf-16")
+    assert (edit["range"]["start"], edit["newText"]) == ({"line": 1, "character": 0}, "two")
+    (edit,) = text_edits([""], "one\n", "utf-16")
+    assert (edit["range"]["start"], edit["newText"]) == ({"line": 0, "character": 0}, "one\n")
+
+
 def test_two_changes_far_apart_leave_what_is_between_alone() -> None:
     lines = [f"line {number}\n" for number in range(1000)]
     changed = [*lines]
