@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any, Final, cast
 
 from sidecar.editor.client import EditorClient
+from sidecar.errors import Unavailable
 from sidecar.workspace.documents import Documents
 from sidecar.workspace.positions import TextEdit
 from sidecar.workspace.uris import uri_to_path
@@ -35,7 +36,12 @@ class EditorFiles:
     async def apply(self, uri: str, version: int, edits: Sequence[TextEdit]) -> bool:
         identifier = {"uri": self._documents.client_uri(uri), "version": version}
         reply = await self._client.apply_edit({"documentChanges": [{"textDocument": identifier, "edits": list(edits)}]}, LABEL)
-        return reply.outcome == "result" and _member(reply.result, "applied") is True
+        path = uri_to_path(uri) or uri
+        if reply.error is not None:
+            raise Unavailable(f"the editor does not change {path}: {reply.error.message}")
+        if reply.outcome != "result":
+            raise Unavailable(f"the editor did not say whether it changed {path}; read the file before you try again")
+        return _member(reply.result, "applied") is True
 
     async def save(self, uri: str) -> bool:
         return await self._plugin(SAVE, uri, "saved")

@@ -34,7 +34,10 @@ class EditorDocuments(Protocol):
         ...
 
     async def apply(self, uri: str, version: int, edits: Sequence[TextEdit]) -> bool:
-        """Have the edits made to the document as it was at ``version``; False when the editor says that it did not."""
+        """Have the edits made to the document as it was at ``version``; False when the editor says that it did not.
+
+        Raises ``Unavailable`` when it cannot be told what the editor did, or it never will: to ask again would do harm.
+        """
         ...
 
     async def save(self, uri: str) -> bool:

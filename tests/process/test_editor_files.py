@@ -80,6 +80,20 @@ def test_a_closed_file_is_made_on_the_disk_and_no_editor_is_asked(world: World, 
     assert not client.inbox.asked
 
 
+def test_an_editor_that_makes_no_edits_is_asked_once_and_its_file_stays_as_it_is(world: World, client: LspClient) -> None:
+    path = world.workspace / NAME
+    path.write_text("saved\n")
+    item = {"uri": path.as_uri(), "languageId": "text", "version": 1, "text": "saved\n"}
+    client.notify("textDocument/didOpen", {"textDocument": item})
+    turn_id = allowed_edit(client)
+    asked = client.asked("workspace/applyEdit", within=START_SECONDS)
+    client.answer(asked, error={"code": -32601, "message": "no edits here"})
+    turn = turn_of(client, turn_id)
+    assert "was not changed" in text_of(turn)
+    assert "no edits here" in str(turn)
+    assert path.read_text() == "saved\n"
+
+
 def test_a_plugin_that_can_save_is_asked_to(world: World) -> None:
     path = world.workspace / NAME
     path.write_text("saved\n")
