@@ -21,11 +21,11 @@ from sidecar.store.sessions import MAX_DRAFT_CHARS, SessionStore
 RECORD = SessionRecord(
     session_id="s-1",
     agent="kiro",
-    cwd="/work/a",
+    cwd="/ws/a",
     generation="kiro-v3",
     account="acc",
     agent_session_id="agent-1",
-    additional_directories=("/work/b", "/work/\udcff"),
+    additional_directories=("/ws/b", "/ws/\udcff"),
     mcp_servers=("docs",),
     title="Fix \U0001f600 it",
     remote=True,
