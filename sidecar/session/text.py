@@ -9,6 +9,9 @@ from bisect import bisect_right
 from typing import Any, Final, cast
 
 TAIL_PIECES: Final = 1024
+TAIL_CHARS: Final = 65536
+"""With so many pieces or characters the tail is joined, so that no reader has to join much at once."""
+
 BLOCK_CHARS: Final = 4096
 PACK_CHARS: Final = 4096
 PACK_DEPTH: Final = 32
@@ -59,7 +62,7 @@ class TextBuffer:
                     return
         self._tail.append(text)
         self.length += len(text)
-        if len(self._tail) >= TAIL_PIECES:
+        if len(self._tail) >= TAIL_PIECES or self.length - self._tail_start >= TAIL_CHARS:
             self._seal()
 
     def finish(self) -> bool:

@@ -1,8 +1,8 @@
 """``python -m tests.benchmarks --json [--only NAME]... [--quick]``: one JSON object on standard output.
 
 ``{name: {"value": x, "goal": y, "unit": "...", "ok": bool}}``. Values are ratios to references built and measured in the
-same run, but for those that are counted. An item that cannot be measured here has the value null, is ok, and says why in ``unit``;
-one that failed is not ok. What is going on is told on standard error. The exit code is 1 when an item is not ok.
+same run, but for those that are counted. An item that cannot be measured here has the value null, is ok, and says why in
+``unit``; one that failed is not ok. What is going on is told on standard error. The exit code is 1 when an item is not ok.
 """
 
 import argparse
