@@ -1,10 +1,12 @@
 """Sends what changed, when the editor has room: at once after a pause, at a bounded rate in a flood, never when idle."""
 
+import asyncio
 import time
 from collections.abc import Awaitable, Callable
 from typing import Final
 
 import anyio
+from anyio.lowlevel import checkpoint
 
 FRAME_INTERVAL_SECONDS: Final = 1 / 60
 """In the long run, but for full frames; what changes meanwhile goes with the next one."""
@@ -22,7 +24,7 @@ class Pump:
         self._room = room
         self._send = send
         self._interval = interval
-        self._dirty = anyio.Event()
+        self._dirty = asyncio.Event()  # kept and cleared: a new one for each frame is a good part of its cost
         self._stopped = False
 
     def mark(self) -> None:
@@ -43,10 +45,11 @@ class Pump:
             if early > 0:
                 await anyio.sleep(early)
             await self._room()
-            self._dirty = anyio.Event()
+            self._dirty.clear()
             due = max(due, time.monotonic() - (FRAMES_AT_ONCE - 1) * self._interval) + self._interval
             if self._send():
                 self._dirty.set()
                 due = float("-inf")  # a full frame: what is left follows as fast as the editor reads
+                await checkpoint()
             elif self._stopped:
                 return

@@ -86,7 +86,7 @@ class OutputPipe(asyncio.Protocol):
         self._held = 0
         self._paused = False
         self._transport: asyncio.ReadTransport | None = None
-        self._wake: anyio.Event | None = None
+        self._wake: asyncio.Future[None] | None = None
         self.ended = anyio.Event()
         self.received = 0
 
@@ -116,8 +116,8 @@ class OutputPipe(asyncio.Protocol):
         while not self._blocks:
             if self.ended.is_set():
                 return b""
-            self._wake = anyio.Event()
-            await self._wake.wait()
+            self._wake = asyncio.get_running_loop().create_future()
+            await self._wake
         data = self._blocks.popleft()
         self._held -= len(data)
         if self._paused and self._held <= READ_AHEAD_BYTES // 2 and self._transport is not None:
@@ -133,9 +133,9 @@ class OutputPipe(asyncio.Protocol):
         self._notify()
 
     def _notify(self) -> None:
-        if self._wake is not None:
-            self._wake.set()
-            self._wake = None
+        if self._wake is not None and not self._wake.done():
+            self._wake.set_result(None)
+        self._wake = None
 
 
 class ErrorTail(asyncio.Protocol):
