@@ -1,5 +1,6 @@
 """``fs/read_text_file`` and ``fs/write_text_file`` of an ACP agent, handed to the files service (ACP v1, file system)."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
@@ -18,6 +19,8 @@ WRITE: Final = "fs/write_text_file"
 MISSING_READS_EMPTY: Final = ("gemini",)
 """Agents that look before they write a new file and give up on any error, since their library turns it into text that says
 nothing; for them a file that is not there is empty (facts on agents, note 5)."""
+
+_log = logging.getLogger(__name__)
 
 
 class AcpFiles:
@@ -104,6 +107,10 @@ class AcpFiles:
             except (SidecarError, OSError) as error:
                 refusal = to_rpc_error(error)
                 self._refuse(request.id, refusal["code"], refusal["message"], refusal.get("data"))
+            except Exception as error:  # noqa: BLE001  the top of a request: it is answered, and costs nobody else anything
+                _log.exception("%s could not be carried out", request.method)
+                refusal = to_rpc_error(error)
+                self._refuse(request.id, refusal["code"], refusal["message"])
             else:
                 if self._peer is not None:
                     self._peer.answer(request.id, result)

@@ -1,5 +1,6 @@
 """Requests of an agent that a service of the workspace carries out: each runs as a task and is answered exactly once."""
 
+import logging
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, TypeAlias
 
@@ -10,6 +11,8 @@ from sidecar.agents.acp_requests import AcpRequests, Answering
 from sidecar.agents.acp_sessions import Bound, SessionTable
 from sidecar.errors import INVALID_PARAMS, REQUEST_CANCELLED, SidecarError, to_rpc_error
 from sidecar.rpc.messages import IncomingRequest, RequestId
+
+_log = logging.getLogger(__name__)
 
 Params: TypeAlias = Mapping[str, Any]
 Carry: TypeAlias = Callable[[Bound, Params], Awaitable[Mapping[str, Any]]]
@@ -61,6 +64,10 @@ class AcpService:
             except SidecarError as error:
                 told = to_rpc_error(error)
                 self._refuse(request, told["code"], told["message"], told.get("data"))
+            except Exception as error:  # noqa: BLE001  the top of a request: it is answered, and costs nobody else anything
+                _log.exception("%s could not be carried out", request.method)
+                told = to_rpc_error(error)
+                self._refuse(request, told["code"], told["message"])
             else:
                 if self._peer is not None:
                     self._peer.answer(request.id, result)

@@ -13,6 +13,7 @@ from sidecar.session.consent import covers, is_compound, is_shell
 from sidecar.session.interaction import Answer, PermissionAnswer, PermissionOption, PermissionRequest, Withdrawal
 from sidecar.session.lenient import object_at
 from sidecar.session.questions import is_persistent
+from sidecar.workspace.terminal_commands import bare
 
 ALLOW: Final = "allow-once"
 OPTIONS: Final = (PermissionOption(ALLOW, "Allow once", "allow_once"), PermissionOption("reject-once", "Reject", "reject_once"))
@@ -79,12 +80,12 @@ def _kind(body: PermissionRequest, answer: Answer | Withdrawal) -> str:
 def seen_texts(body: PermissionRequest) -> frozenset[str]:
     """Return the command a permission showed: its own, else one in the tool's input, else the title of a tool that executes."""
     if body.command is not None:
-        return frozenset({body.command.strip()})
+        return frozenset({bare(body.command)})
     fields = object_at(body.raw_input)
-    named = {value.strip() for key in INPUT_KEYS if isinstance(value := fields.get(key), str)}
+    named = {bare(value) for key in INPUT_KEYS if isinstance(value := fields.get(key), str)}
     if named or body.tool_kind != "execute":
         return frozenset(named)
-    return frozenset({body.title.strip().strip("`").strip()})
+    return frozenset({bare(bare(body.title).strip("`"))})
 
 
 def permission_for(shown: str, cwd: str, tool_call_id: str) -> PermissionRequest:
