@@ -41,8 +41,6 @@ class AcpConnection(AcpSessionCalls):
             raise Refused(f"nothing was sent: {'; '.join(changes)}")
         if changes:
             bound.sink.apply([NoticeAdded("warning", sentence, source="sidecar") for sentence in changes])
-        bound.turn_id = turn_id
-        bound.cancel_sent = False
 
         def on_reply(reply: IncomingReply) -> None:
             self._inbound.flush()
@@ -50,6 +48,8 @@ class AcpConnection(AcpSessionCalls):
                 bound.end_turn(turn_ended(turn_id, reply, now_iso()))
 
         call = self._peer.begin("session/prompt", build.prompt(agent_session_id, sent), on_reply=on_reply)
+        bound.turn_id = turn_id
+        bound.cancel_sent = False
         self._prompts[agent_session_id] = call
         try:
             await call.result()

@@ -135,6 +135,8 @@ class AgentSupervisor:
             raise
         handed_over = True
         slot.connection = connection
+        if connection.closed is not None:  # it ended with its first word: told, and its process ended, like any other loss
+            lost(connection.closed)
         return connection
 
     async def _explain(self, process: AgentProcess, profile: AgentProfile, error: AgentFault | Unavailable) -> Exception:

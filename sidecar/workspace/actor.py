@@ -3,12 +3,13 @@
 A prompt whose outcome is unknown is never sent again.
 """
 
+import logging
 from collections.abc import Awaitable, Callable, Sequence
 from typing import Any, Final
 
 import anyio
 
-from sidecar.errors import AgentFault, EditorFault, SidecarError, Unavailable
+from sidecar.errors import AgentFault, EditorFault, SidecarError, Unavailable, to_rpc_error
 from sidecar.session.events import CancelRequested, JsonObject, SessionEvent, TurnEnded, TurnStarted
 from sidecar.session.interaction import Form, PermissionRequest, Withdrawal
 from sidecar.workspace.actor_core import RESTART_OFFER, Opener, SessionCore, SessionIdentity
@@ -17,6 +18,8 @@ from sidecar.workspace.turns import PromptQueue, QueuedPrompt
 __all__ = ["Opener", "SessionActor", "SessionIdentity"]
 
 CANCEL_PATIENCE_SECONDS: Final = 10.0
+
+_log = logging.getLogger(__name__)
 
 
 class SessionActor(SessionCore):
@@ -87,20 +90,25 @@ class SessionActor(SessionCore):
                 return
             self._set_phase("running")
             self.apply([TurnStarted(item.turn_id, item.text, item.blocks, self._clock.iso())])
-            agent_session_id = self.identity.agent_session_id
-            if agent_session_id is None:
-                raise Unavailable("the session has no id at the agent")
-            await connection.prompt(agent_session_id, item.turn_id, item.blocks)
-            if connection.closed is not None:
+            await connection.prompt(self._agents_id(), item.turn_id, item.blocks)
+            if connection.closed is not None and not self.closed:
                 self.queue.held = bool(len(self.queue))
                 self._set_phase("lost", connection.closed, [RESTART_OFFER])
         except SidecarError as error:
-            self._end_unsent(item, error)
+            self._end_unsent(item, error.message)
+        except Exception as error:  # noqa: BLE001  the top of a turn: a bug in one costs no other session anything
+            _log.exception("a turn failed")
+            self._end_unsent(item, to_rpc_error(error)["message"])
         finally:
             self._running = None
             self._ended.set()
             if self._phase in {"running", "cancelling"}:
                 self._set_phase("idle")
+
+    def _agents_id(self) -> str:
+        if self.identity.agent_session_id is None:
+            raise Unavailable("the session has no id at the agent")
+        return self.identity.agent_session_id
 
     def _end_cancelled(self, item: QueuedPrompt) -> None:
         """Show a turn that was cancelled while the session was being opened; nothing of it was sent."""
@@ -113,14 +121,14 @@ class SessionActor(SessionCore):
             ]
         )
 
-    def _end_unsent(self, item: QueuedPrompt, error: SidecarError) -> None:
+    def _end_unsent(self, item: QueuedPrompt, error: str) -> None:
         """Show a turn that could not even be sent as failed, and hold what waits behind it."""
         turn = self.state.conversation.turn_index.get(item.turn_id)
         events: list[SessionEvent] = []
         if turn is None:
             events.append(TurnStarted(item.turn_id, item.text, item.blocks, self._clock.iso()))
         if turn is None or turn.running:
-            events.append(TurnEnded(item.turn_id, "failed", error=error.message, ended_at=self._clock.iso()))
+            events.append(TurnEnded(item.turn_id, "failed", error=error, ended_at=self._clock.iso()))
         if events:
             self.apply(events)
         self.queue.held = bool(len(self.queue))

@@ -156,9 +156,9 @@ class SessionCore:
 
     async def ensure_open(self) -> AgentConnection:
         """Return the connection, starting the agent and creating or loading the session first where needed."""
-        if self.closed:
-            raise Refused("the session is closed; load it or start a new one")
+        self._refuse_closed()
         async with self._lock:
+            self._refuse_closed()
             if self.connection is not None and self.connection.closed is None:
                 return self.connection
             self.connection = None
@@ -167,12 +167,20 @@ class SessionCore:
             try:
                 connection, opened = await self._opener.open(self)
             except BaseException as error:
-                self._set_phase(
-                    "lost" if before == "lost" else "idle", error.message if isinstance(error, SidecarError) else None
-                )
+                if not self.closed:
+                    self._set_phase(
+                        "lost" if before == "lost" else "idle", error.message if isinstance(error, SidecarError) else None
+                    )
                 raise
+            if self.closed:
+                await connection.close_session(opened.agent_session_id)
+            self._refuse_closed()
             self.opened(connection, opened)
             return connection
+
+    def _refuse_closed(self) -> None:
+        if self.closed:
+            raise Refused("the session is closed; load it or start a new one")
 
     def opened(self, connection: AgentConnection, opened: SessionOpened) -> None:
         """The agent has the session now."""

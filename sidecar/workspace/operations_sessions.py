@@ -178,6 +178,8 @@ class _Sessions:
         settings = workspace.configuration.settings.agent_named(agent)
         folder = folder_of(workspace, params.get("workspace"))
         spec, _ = await workspace.resources.specification(settings, folder, additional_directories=_directories(params))
+        if (found := workspace.open_session(settings.name, agent_session_id)) is not None:
+            return found  # another load was faster
         identity = SessionIdentity(f"s-{secrets.token_hex(4)}", settings.name, spec, agent_session_id)
         return workspace.adopt(identity)
 

@@ -159,11 +159,15 @@ class Workspace:
 
     async def known_session(self, agent: str, agent_session_id: str) -> SessionActor | None:
         """Return the open or stored session of an agent's id, or None."""
-        for actor in self.actors():
-            if actor.identity.agent == agent and actor.identity.agent_session_id == agent_session_id:
-                return actor
+        if (found := self.open_session(agent, agent_session_id)) is not None:
+            return found
         record = await self.records.find(agent, agent_session_id) if self.records is not None else None
         return None if record is None else await self._from_record(record)
+
+    def open_session(self, agent: str, agent_session_id: str) -> SessionActor | None:
+        """Return the open session of an agent's id, or None."""
+        named = (a for a in self.actors() if (a.identity.agent, a.identity.agent_session_id) == (agent, agent_session_id))
+        return next(named, None)
 
     async def _from_record(self, record: SessionRecord) -> SessionActor:
         """Make the actor of a stored session, showing what is stored until the agent replays."""
@@ -180,6 +184,8 @@ class Workspace:
             record.session_id, record.agent, spec, record.agent_session_id, record.generation, record.remote
         )
         stored = await self.records.turns(record.session_id) if self.records is not None else None
+        if (found := self._actors.get(record.session_id)) is not None:
+            return found  # another one was faster
         actor = self.adopt(identity)
         if stored is not None:
             actor.state.apply(restored_events(stored.turns))
@@ -189,8 +195,7 @@ class Workspace:
 
     def drop(self, actor: SessionActor, *, forget: bool = False) -> None:
         """Take a session off the list without telling the agent; ``forget`` also deletes what is stored."""
-        actor.end()
-        self._actors.pop(actor.identity.session_id, None)
+        self._end(actor)
         if actor.connection is not None and actor.identity.agent_session_id is not None:
             actor.connection.forget_session(actor.identity.agent_session_id)
         if forget and self.records is not None:
@@ -200,17 +205,25 @@ class Workspace:
         """End a session: cancel what runs, free it at the agent, forget it here."""
         connection, agent_session_id = actor.connection, actor.identity.agent_session_id
         actor.cancel()
-        actor.end()
-        self._actors.pop(actor.identity.session_id, None)
+        self._end(actor)
         if connection is not None and agent_session_id is not None:
             await connection.close_session(agent_session_id)
 
+    def _end(self, actor: SessionActor) -> None:
+        actor.end()
+        self._actors.pop(actor.identity.session_id, None)
+        self._opening.named.pop(actor.identity.session_id, None)
+
     async def restart(self, agent: str, folder: str | None = None) -> bool:
         """End the agent's process; running turns end as unknown, and the next need starts it anew."""
+        concerned = [
+            (actor, actor.connection)
+            for actor in self.actors()
+            if actor.identity.agent == agent and folder in {None, actor.identity.spec.cwd}
+        ]
         stopped = await self.supervisor.stop(agent, folder)
-        for actor in self.actors():
-            meant = actor.identity.agent == agent and folder in {None, actor.identity.spec.cwd}
-            if meant and actor.connection is not None:
+        for actor, before in concerned:
+            if before is not None and actor.connection is before:
                 actor.connection_lost(Loss("the agent was restarted", expected=True))
         return stopped
 
