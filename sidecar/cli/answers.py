@@ -18,6 +18,11 @@ Answer: TypeAlias = Mapping[str, Any]
 REJECTS: Final = ("reject_once", "reject_always")
 MAX_CHECKED_PATHS: Final = 4096
 _BETWEEN_WORDS: Final = re.compile(r"[\s\"'`;&|<>(){}=,]+")
+_QUOTING: Final = re.compile(r"[\"'\\]")
+_ESCAPES: Final = re.compile(r"\\(?:[nrt]|u\{[0-9a-f]+\})")
+_WILD: Final = re.compile(r"[*?\[]")
+_COMMAND_KEYS: Final = frozenset({"command", "cmd", "commandLine", "command_line", "script"})
+"""Members of a tool's input that may be run as they are, however many lines they have."""
 
 
 def refuse(question: Question) -> Answer | None:
@@ -54,6 +59,8 @@ def allow_once(question: Question, cwd: str, protected: Sequence[str]) -> tuple[
         for form in _forms(path, cwd):
             if (why := why_protected(form, protected)) is not None:
                 return None, f"{path} is protected: {why}"
+        if _is_open_ended(path):
+            return None, f"{path} may stand for a protected path: it begins with a dot and is not written out"
     return {"optionId": once[0]["optionId"]}, f"allowed once: {question['title']}"
 
 
@@ -77,28 +84,38 @@ def touched_paths(question: Question) -> list[str]:
         for key in ("resource", "triggeringResource"):
             if isinstance(texts.get(key), str):
                 found += [texts[key], *_words(texts[key])]
-    if isinstance(question.get("command"), str):
-        found += _words(question["command"])
+    shown = question.get("command") or question.get("title")  # a title alone may be the command
+    if isinstance(shown, str):
+        found += _words(shown)
     for text in _short_texts(question.get("rawInput")):
         found += [text, *_words(text)]
     return list(dict.fromkeys(word for word in found if word))
 
 
 def _words(text: str) -> list[str]:
-    return [word for word in _BETWEEN_WORDS.split(text) if word]
+    """Return the words of a text, also as a shell reads them: apart at what is shown as an escape, without quotes inside."""
+    apart = _ESCAPES.sub(" ", text)
+    return [
+        word for given in dict.fromkeys((text, apart, _QUOTING.sub("", apart))) for word in _BETWEEN_WORDS.split(given) if word
+    ]
 
 
-def _short_texts(value: Any) -> Iterator[str]:
-    """Yield the one-line texts of a tool's input; longer ones are contents, not names."""
+def _is_open_ended(path: str) -> bool:
+    """Whether a shell would find the name of a hidden file or folder out of a pattern."""
+    return any(part.startswith(".") and _WILD.search(part) for part in path.split("/"))
+
+
+def _short_texts(value: Any, *, command: bool = False) -> Iterator[str]:
+    """Yield the one-line texts of a tool's input, and commands; other longer ones are contents, not names."""
     if isinstance(value, str):
-        if "\n" not in value:
+        if command or "\n" not in value:
             yield value
     elif isinstance(value, Mapping):
-        for item in cast("Mapping[str, Any]", value).values():
-            yield from _short_texts(item)
+        for key, item in cast("Mapping[str, Any]", value).items():
+            yield from _short_texts(item, command=command or key in _COMMAND_KEYS)
     elif isinstance(value, list | tuple):
         for item in cast("Sequence[Any]", value):
-            yield from _short_texts(item)
+            yield from _short_texts(item, command=command)
 
 
 def protected_paths(config: str | None) -> list[str]:
