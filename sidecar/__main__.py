@@ -36,6 +36,7 @@ def _dispatch(words: Sequence[str]) -> int:
     common, rest = split_common(words)
     if is_serve(rest):
         return _serve(ServeOptions(common))
+    import gc  # noqa: PLC0415  # each command loads its own world only
     import importlib  # noqa: PLC0415  # each command loads its own world only
 
     from sidecar.cli.parser import parse  # noqa: PLC0415
@@ -44,7 +45,10 @@ def _dispatch(words: Sequence[str]) -> int:
     if isinstance(chosen.options, ServeOptions):
         return _serve(chosen.options)
     _start_log(common, strict="--strict" in rest)
-    code: int = importlib.import_module(chosen.module).main(chosen.options)
+    gc.disable()  # nothing made while importing is garbage
+    command = importlib.import_module(chosen.module)
+    gc.enable()
+    code: int = command.main(chosen.options)
     return code
 
 

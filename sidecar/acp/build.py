@@ -8,7 +8,7 @@ from typing import Any, Final, Literal, TypeAlias, TypedDict, Unpack
 
 from sidecar import __version__
 from sidecar.acp.kiro_v3 import CLIENT_META, SessionInputs, list_meta, session_meta
-from sidecar.acp.schema import PROTOCOL_VERSION
+from sidecar.acp.version import PROTOCOL_VERSION
 
 Json: TypeAlias = dict[str, Any]
 Meta: TypeAlias = Mapping[str, Any] | None

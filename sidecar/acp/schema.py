@@ -11,8 +11,6 @@ import attrs
 
 from sidecar.codec import ABSENT, Absent, Unknown, Wire
 
-PROTOCOL_VERSION: Final = 1
-
 STOP_REASONS: Final = frozenset({"end_turn", "max_tokens", "max_turn_requests", "refusal", "cancelled"})
 CONFIG_CATEGORIES: Final = frozenset({"mode", "model", "model_config", "thought_level"})
 

@@ -8,7 +8,7 @@ import anyio.abc
 import attrs
 
 from sidecar.acp import build
-from sidecar.acp.schema import PROTOCOL_VERSION
+from sidecar.acp.version import PROTOCOL_VERSION
 from sidecar.agents.acp_announced import KIRO_V3, Announced, read_announced
 from sidecar.agents.acp_files import AcpFiles
 from sidecar.agents.acp_hot import batch_decoder

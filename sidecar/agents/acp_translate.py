@@ -6,11 +6,10 @@ as received. Paths are kept as received, be they relative, absolute or ``file://
 
 import functools
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Final, TypeAlias, TypeVar, cast
+from typing import TYPE_CHECKING, Any, Final, TypeAlias, TypeVar, cast
 
 from sidecar.acp import schema_updates as u
 from sidecar.acp.kiro_v3 import failure_reason, inner_object, kiro_meta
-from sidecar.acp.schema import SessionModeState
 from sidecar.agents.acp_permission import UnreadableRequest, read_permission
 from sidecar.agents.kiro_translate import translate_info, translate_notification
 from sidecar.codec import ABSENT, Absent, BadShape, Wire, converter
@@ -32,6 +31,9 @@ from sidecar.session.events import (
     UnknownUpdate,
     UsageChanged,
 )
+
+if TYPE_CHECKING:
+    from sidecar.acp.schema import SessionModeState
 
 __all__ = [
     "UnreadableRequest",
@@ -70,13 +72,18 @@ def translate_session_reply(result: Any) -> list[SessionEvent]:
         return []
     reply = cast("JsonObject", result)
     events: list[SessionEvent] = []
-    modes = _structure(reply.get("modes"), SessionModeState)
-    if modes is not None:
+    if isinstance(reply.get("modes"), Mapping) and (modes := _read_modes(reply["modes"])) is not None:
         available = [mode for mode in _objects(reply["modes"]["availableModes"]) if isinstance(mode.get("id"), str)]
         events.append(ModesReplaced(available, modes.current_mode_id, _meta(modes)))
     if isinstance(reply.get("configOptions"), list):
         events.append(ConfigReplaced(_objects(reply["configOptions"])))
     return events
+
+
+def _read_modes(value: JsonObject) -> "SessionModeState | None":
+    from sidecar.acp.schema import SessionModeState  # noqa: PLC0415  # a schema of many classes, for agents with modes only
+
+    return _structure(value, SessionModeState)
 
 
 def tool_fields(found: u.ToolCallFields) -> dict[str, Any]:

@@ -1,6 +1,8 @@
 """The decoder of one read: plain text is merged, everything else comes as it was, and order never changes."""
 
 import json
+from itertools import groupby
+from operator import itemgetter
 from typing import Any
 
 import pytest
@@ -112,6 +114,10 @@ def test_an_emoji_cut_over_two_chunks_is_read() -> None:
     assert json.loads(json.dumps(joined)) == "\N{GRINNING FACE}x"
 
 
+def _session_of(item: Any) -> str:
+    return item.session_id if isinstance(item, TextRun) else str(item["params"]["sessionId"])
+
+
 def _text_of(item: Any) -> str:
     return item.text if isinstance(item, TextRun) else str(item["params"]["update"]["content"]["text"])
 
@@ -205,12 +211,14 @@ def _raw(shape: tuple[bytes, bytes], inside: bytes) -> bytes:
 @settings(max_examples=300)
 @given(st.lists(st.builds(_raw, st.sampled_from(SHAPES), INSIDE), max_size=40))
 def test_whatever_stands_between_the_same_bytes_is_read_as_it_would_be_alone(lines: list[bytes]) -> None:
-    def joined(items: list[object]) -> str:
-        texts = [f"[{item.session_id}]".join(["", *item.text]) if isinstance(item, TextRun) else repr(item) for item in items]
-        return json.loads(json.dumps("".join(texts)))
+    def meaning(items: list[object]) -> list[tuple[str, str]]:
+        """Noise by its excerpt; text by session, with halves of characters that meet made whole."""
+        parts = [("noise", repr(item)) if isinstance(item, Noise) else (_session_of(item), _text_of(item)) for item in items]
+        groups = groupby(parts, key=itemgetter(0))
+        return [(key, json.loads(json.dumps("".join(text for _, text in group)))) for key, group in groups]
 
     alone = [item for each in lines for item in decode_batch([each])]
-    assert joined(decode_batch(lines)) == joined(alone)
+    assert meaning(decode_batch(lines)) == meaning(alone)
 
 
 def test_a_run_longer_than_every_look_ahead_is_one_run() -> None:
