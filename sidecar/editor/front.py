@@ -204,7 +204,7 @@ class EditorFront:
         return hooks
 
     def _initialized(self, made: "_Made") -> None:
-        self._tasks.start_soon(self._settle, made)
+        self.workspace.spawn(lambda: self._settle(made))
         troubles, self._troubles = self._troubles, []
         for sentence in troubles:
             made.client.show_message("warning", sentence)

@@ -8,6 +8,7 @@ import time
 from collections.abc import Awaitable, Callable, Mapping
 from typing import Any, Final
 
+import anyio
 import anyio.to_thread
 
 from sidecar.editor.calls import COMMAND_ANSWER_SECONDS
@@ -29,6 +30,7 @@ from sidecar.workspace.selection import SESSION, WHICH, find_session, folder_of
 
 CODE_ACTION_OPTIONS: Final[Mapping[str, Any]] = {"codeActionKinds": ["quickfix"]}
 COMPLETION_OPTIONS: Final[Mapping[str, Any]] = {"triggerCharacters": ["/", "@"]}
+RESTORE_SECONDS: Final = 1.5
 WHILE_RUNNING: Final = Param(
     "whileRunning", choices=("queue", "steer", "replace"), doc="What to do when a turn runs; default queue."
 )
@@ -200,8 +202,9 @@ class _Commands:
         await stream.clear(composed[: max(number for number, line in enumerate(composed) if line.strip()) + 1])
         try:
             result = await self._carry_out(actor, stream, text, while_running)
-        except SidecarError:
-            await restore(stream, text)
+        except BaseException:  # also when the editor stops waiting before the prompt is under way
+            with anyio.move_on_after(RESTORE_SECONDS, shield=True):
+                await restore(stream, text)
             raise
         self._transcripts.sent(transcript, text)
         return result
