@@ -4,6 +4,7 @@ An agent asks by a permission first and then has the client run the command; the
 "allow once" is good for one start within its turn.
 """
 
+import os
 from collections.abc import Collection
 from typing import Any, Final, cast
 
@@ -19,6 +20,7 @@ ALLOW: Final = "allow-once"
 OPTIONS: Final = (PermissionOption(ALLOW, "Allow once", "allow_once"), PermissionOption("reject-once", "Reject", "reject_once"))
 ORIGIN: Final = "sidecar"
 MAX_KEPT: Final = 256
+FOLDER_KEYS: Final = ("cwd", "workdir", "working_directory", "workingDirectory")
 INPUT_KEYS: Final = ("cmd", "commandLine", "command_line", "script")
 
 
@@ -26,8 +28,8 @@ class AllowedCommands:
     """The answers of one session, as far as they are about commands."""
 
     def __init__(self) -> None:
-        self._once: dict[str, frozenset[str]] = {}
-        self._always: dict[str, None] = {}
+        self._once: dict[str, tuple[frozenset[str], str | None]] = {}
+        self._always: dict[tuple[str, str | None], None] = {}
         self._patterns: dict[str, None] = {}
 
     def answered(self, body: PermissionRequest, answer: Answer | Withdrawal) -> None:
@@ -36,28 +38,32 @@ class AllowedCommands:
         texts = seen_texts(body)
         if not kind.startswith("allow"):
             self._once.pop(body.tool_call_id, None)
-            for text in texts if kind == "reject_always" else ():
-                self._always.pop(text, None)
+            for kept in [kept for kept in self._always if kept[0] in texts] if kind == "reject_always" else ():
+                del self._always[kept]
         elif kind == "allow_always":
             self._remember(body, cast("PermissionAnswer", answer), texts)
         else:
-            self._once[body.tool_call_id] = texts
+            self._once[body.tool_call_id] = texts, seen_folder(body)
             _bound(self._once)
 
     def _remember(self, body: PermissionRequest, answer: PermissionAnswer, texts: frozenset[str]) -> None:
-        self._always |= dict.fromkeys(texts)
+        folder = seen_folder(body)
+        self._always |= dict.fromkeys((text, folder) for text in texts)
         _bound(self._always)
         if body.consent is not None and is_shell(body.consent.capability) and is_persistent(body, answer):
             self._patterns[answer.resource or body.consent.resource] = None
             _bound(self._patterns)
 
-    def take(self, texts: Collection[str]) -> bool:
-        """Return whether one of ``texts`` was allowed; an "allow once" is used up by it."""
-        for call, allowed in self._once.items():
-            if not allowed.isdisjoint(texts):
+    def take(self, texts: Collection[str], cwd: str = "", base: str = "") -> bool:
+        """Return whether one of ``texts`` was allowed in the real folder ``cwd``; an "allow once" is used up by it.
+
+        An answer that showed no folder holds in all of the session's; one it showed is relative to ``base``, the session's own.
+        """
+        for call, (allowed, folder) in self._once.items():
+            if not allowed.isdisjoint(texts) and _leads_to(folder, cwd, base):
                 del self._once[call]
                 return True
-        if any(text in self._always for text in texts):
+        if any(text in texts and _leads_to(folder, cwd, base) for text, folder in self._always):
             return True
         return any(covers(pattern, text) for pattern in self._patterns for text in texts if not is_compound(text))
 
@@ -86,6 +92,21 @@ def seen_texts(body: PermissionRequest) -> frozenset[str]:
     if named or body.tool_kind != "execute":
         return frozenset(named)
     return frozenset({bare(bare(body.title).strip("`"))})
+
+
+def seen_folder(body: PermissionRequest) -> str | None:
+    """Return the folder a permission showed beside its command, as the agent wrote it."""
+    fields = object_at(body.raw_input)
+    return next((value for key in FOLDER_KEYS if isinstance(value := fields.get(key), str) and value), None)
+
+
+def _leads_to(folder: str | None, cwd: str, base: str) -> bool:
+    if folder is None:
+        return True
+    try:
+        return os.path.realpath(os.path.join(base, folder.removeprefix("file://"))) == cwd  # noqa: PTH118 - text of an agent
+    except (OSError, ValueError):
+        return False
 
 
 def permission_for(shown: str, cwd: str, tool_call_id: str) -> PermissionRequest:

@@ -73,7 +73,7 @@ class SessionTerminals:
 
     async def _start(self, request: TerminalRequest, turn_id: str | None) -> str:
         command = read_command(request, self._folder(request.cwd), self._environment())
-        if command.risky or not self.allowed.take(command.texts):
+        if command.risky or not self.allowed.take(command.texts, command.cwd, self._actor.identity.spec.cwd):
             await self._ask(command)
             self._check(turn_id)
         limit = DEFAULT_LIMIT_BYTES if request.output_limit is None else min(request.output_limit, MAX_LIMIT_BYTES)

@@ -111,3 +111,15 @@ async def test_a_space_that_is_none_for_the_shell_makes_another_command(tmp_path
         await running(agent)
         await permit(agent, "once", rawInput={"command": line.strip()})
         assert not await runs_unasked(agent, line)
+
+
+@pytest.mark.parametrize("key", ["cwd", "workdir", "working_directory", "workingDirectory"])
+@pytest.mark.parametrize("option", ["once", "always"])
+async def test_a_line_allowed_in_one_folder_is_asked_about_in_another(tmp_path: Path, key: str, option: str) -> None:
+    (tmp_path / "build").mkdir()
+    (tmp_path / "link").symlink_to(tmp_path / "build")
+    async with terminal_agent(tmp_path) as agent:
+        await running(agent)
+        await permit(agent, option, rawInput={"command": "true", key: "build"})
+        assert not await runs_unasked(agent, "true")
+        assert await runs_unasked(agent, "true", cwd=str(tmp_path / "link"))
