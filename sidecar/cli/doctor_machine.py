@@ -108,7 +108,7 @@ async def _check_secrets(configuration: Configuration) -> Check:
     try:
         await open_secret_store(kind, state_directory()).get(PROBE)
     except Unavailable as error:
-        advice = 'Secrets cannot be kept. Install acp-sidecar[keyring] and a keyring, or set secrets.store = "file" or "memory".'
+        advice = 'Secrets cannot be kept. Install acp-sidecar[keyring] and a keyring, or choose "file" or "memory" as the store.'
         return Check("secrets", "warn", error.message, advice)
     return Check("secrets", "ok", f"the secret store ({kind}) answers")
 
