@@ -176,6 +176,13 @@ class AgentSupervisor:
                 found = await self._stop_slot(slot) or found
         return found
 
+    async def stop_own(self, session_id: str) -> None:
+        """End the process that only this session had, if it had one of its own."""
+        for key, slot in list(self._slots.items()):
+            if key[2] == session_id:
+                await self._stop_slot(slot)
+                self._slots.pop(key, None)
+
     async def _stop_slot(self, slot: _Slot) -> bool:
         connection, slot.connection = slot.connection, None
         if connection is None or connection.closed is not None:

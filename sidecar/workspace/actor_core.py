@@ -55,6 +55,7 @@ class SessionCore:
         self.queue = PromptQueue()
         self.connection: AgentConnection | None = None
         self.closed = False
+        self.forgotten = False
         self.replay = True
         self.replayed = False
         self.chosen: dict[str, str] = {}

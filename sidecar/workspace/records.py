@@ -25,6 +25,8 @@ class Records:
         actor.observe(lambda batch: self._changed(actor, batch))
 
     def _changed(self, actor: SessionActor, batch: Sequence[SessionEvent]) -> None:
+        if actor.forgotten:
+            return  # what still comes of it does not bring it back
         save = False
         for event in batch:
             if isinstance(event, TurnEnded):

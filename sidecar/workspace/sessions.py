@@ -195,9 +195,11 @@ class Workspace:
 
     def drop(self, actor: SessionActor, *, forget: bool = False) -> None:
         """Take a session off the list without telling the agent; ``forget`` also deletes what is stored."""
+        actor.forgotten = forget
         self._end(actor)
         if actor.connection is not None and actor.identity.agent_session_id is not None:
             actor.connection.forget_session(actor.identity.agent_session_id)
+        self.spawn(lambda: self.supervisor.stop_own(actor.identity.session_id))
         if forget and self.records is not None:
             self.records.delete(actor.identity.session_id)
 
@@ -206,8 +208,11 @@ class Workspace:
         connection, agent_session_id = actor.connection, actor.identity.agent_session_id
         actor.cancel()
         self._end(actor)
-        if connection is not None and agent_session_id is not None:
-            await connection.close_session(agent_session_id)
+        try:
+            if connection is not None and agent_session_id is not None:
+                await connection.close_session(agent_session_id)
+        finally:
+            self.spawn(lambda: self.supervisor.stop_own(actor.identity.session_id))
 
     def _end(self, actor: SessionActor) -> None:
         actor.end()

@@ -72,7 +72,7 @@ class AllowedCommands:
         self._once.clear()
 
 
-def _bound(kept: dict[str, Any]) -> None:
+def _bound(kept: dict[Any, Any]) -> None:
     while len(kept) > MAX_KEPT:
         del kept[next(iter(kept))]
 

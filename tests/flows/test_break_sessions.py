@@ -125,3 +125,42 @@ async def test_a_restart_leaves_a_connection_made_meanwhile_alone(tmp_path: Path
         b.workspace.supervisor.stop = stop_and_use_again  # type: ignore[method-assign]  # stands in for the time a real end takes
         assert await b.workspace.restart("scripted")
         assert actor.connection is not None
+
+
+@pytest.mark.parametrize("operation", ["session.close", "session.delete"])
+async def test_the_process_of_a_session_that_has_its_own_ends_with_it(tmp_path: Path, operation: str) -> None:
+    async with bench(lambda _: kiro_v3(), tmp_path, process="session") as b:
+        first, second = await b.new(), await b.new()
+        assert len(b.workspace.supervisor.running()) == 2
+        await b.call(operation, sessionId=first.identity.session_id)
+        with anyio.fail_after(WAIT_SECONDS):
+            while len(b.workspace.supervisor.running()) != 1:
+                await anyio.lowlevel.checkpoint()
+        assert text_of(await b.run(second, "answer"))
+
+
+async def test_a_session_deleted_while_its_turn_runs_is_not_stored_again_by_its_end(tmp_path: Path) -> None:
+    async with bench(kiro_v3(), tmp_path) as b:
+        saved: list[str] = []
+
+        class Kept(SlowRecords):
+            def follow(self, actor: Any) -> None:
+                Records.follow(self, actor)
+
+            def save(self, actor: Any) -> None:
+                saved.append(actor.identity.session_id)
+
+            def delete(self, session_id: str) -> None:
+                saved.clear()
+
+            def _save_turn(self, actor: Any, turn_id: str) -> None:
+                saved.append(turn_id)
+
+        b.workspace.records = Kept(SessionRecord(session_id="s-1", agent="scripted", cwd=str(tmp_path)))
+        actor = await b.new()
+        await b.prompt(actor, "late")
+        await b.until(lambda: actor.state.running_turn is not None, actor)
+        await b.call("session.delete", sessionId=actor.identity.session_id)
+        await b.kill()
+        await b.until(lambda: actor.state.running_turn is None, actor)
+        assert not saved
