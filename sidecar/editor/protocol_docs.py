@@ -71,8 +71,10 @@ CHANGES: Final = (
     (
         "terminal",
         "{terminal}",
-        "Put the terminal in the place of the one of that `terminalId`, or append it; tool calls show it as content "
-        "`{type: terminal, terminalId}`. `output` is the end of what it printed.",
+        (
+            "Put the terminal in the place of the one of that `terminalId`, or append it; tool calls show it as content "
+            "`{type: terminal, terminalId}`. `output` is the end of what it printed."
+        ),
     ),
     ("notice", "{notice}", "Append a notice; it is not part of the conversation."),
     (

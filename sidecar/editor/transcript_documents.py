@@ -112,7 +112,7 @@ class Transcripts:
             await self._write(transcript, actor)
         buffer = self._front.documents.buffer(transcript.uri)
         if buffer is not None:
-            transcript.last_line = len(buffer.lines) - 1
+            transcript.last_line = len(buffer.lines) - (1 if buffer.lines[-1] else 2)
         self.last = transcript
         await self._show(transcript)
         return {"uri": transcript.uri, "path": transcript.path, "sessionId": transcript.session_id}
@@ -132,7 +132,7 @@ class Transcripts:
         stream = transcript.stream = TranscriptStream(self._front, actor, transcript.uri, self._token)
         stream.questions(_questions_of(self._front, actor))
         text = stream.whole(draft)
-        transcript.last_line = text.count("\n") - (1 if draft else 0)
+        transcript.last_line = text.count("\n") - 1
         transcript.draft = draft
         transcript.composed = draft or transcript.composed
         await self._store(lambda _: write_private(path, text))

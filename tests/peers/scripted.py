@@ -15,7 +15,7 @@ from collections import deque
 from collections.abc import Callable, Generator, Mapping, Sequence
 from typing import Any, Protocol, TypeAlias
 
-WAIT_SECONDS = 5.0
+WAIT_SECONDS = 10.0
 STALLED_EXIT_CODE = 97
 UNEXPECTED_EXIT_CODE = 98
 

@@ -43,11 +43,8 @@ class ReferenceClient:
             self.view.pop("before", None)
             if "before" in change:
                 self.view["before"] = change["before"]
-        elif kind == "notice":
-            self.view["notices"] = [*self.view["notices"], change["notice"]][-SNAPSHOT_NOTICES:]
-        elif kind == "terminal":
-            others = [known for known in self.view.get("terminals", ()) if known["terminalId"] != change["terminal"]["terminalId"]]
-            self.view["terminals"] = [*others, change["terminal"]]
+        elif kind in {"notice", "terminal"}:
+            self._apply_beside(kind, change[kind])
         elif kind == "turn_started":
             self.view["turns"].append({**change["turn"], "parts": []})
         elif kind == "turn_ended":
@@ -56,6 +53,13 @@ class ReferenceClient:
                 turn.update(change["turn"])
         else:
             self._apply_to_part(change)
+
+    def _apply_beside(self, kind: str, entry: dict[str, Any]) -> None:
+        if kind == "notice":
+            self.view["notices"] = [*self.view["notices"], entry][-SNAPSHOT_NOTICES:]
+            return
+        others = [known for known in self.view.get("terminals", ()) if known["terminalId"] != entry["terminalId"]]
+        self.view["terminals"] = [*others, entry]
 
     def _apply_to_part(self, change: dict[str, Any]) -> None:
         turn = self._turn(change["turnId"])
