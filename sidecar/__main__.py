@@ -36,10 +36,10 @@ def _dispatch(words: Sequence[str]) -> int:
     common, rest = split_common(words)
     if is_serve(rest):
         return _serve(ServeOptions(common))
-    import gc  # noqa: PLC0415  # each command loads its own world only
-    import importlib  # noqa: PLC0415  # each command loads its own world only
+    import gc  # each command loads its own world only
+    import importlib  # each command loads its own world only
 
-    from sidecar.cli.parser import parse  # noqa: PLC0415
+    from sidecar.cli.parser import parse
 
     chosen = parse(rest, common)
     if isinstance(chosen.options, ServeOptions):
@@ -54,14 +54,14 @@ def _dispatch(words: Sequence[str]) -> int:
 
 def _serve(options: ServeOptions) -> int:
     _start_log(options.common)
-    from sidecar.app import serve  # noqa: PLC0415  # after the log, so that a failing import is told
+    from sidecar.app import serve  # after the log, so that a failing import is told
 
     return serve(options)
 
 
 def _start_log(common: CommonOptions, *, strict: bool = False) -> None:
-    from sidecar import log  # noqa: PLC0415  # --help and --version need none
-    from sidecar.config.paths import state_directory  # noqa: PLC0415
+    from sidecar import log  # --help and --version need none
+    from sidecar.config.paths import state_directory
 
     state = state_directory()
     log.set_up(
@@ -75,14 +75,14 @@ def _start_log(common: CommonOptions, *, strict: bool = False) -> None:
 
 def _tell(error: SidecarError, code: int, *, strict: bool) -> int:
     """Say what is wrong on stderr, as one JSON object when ``strict``."""
-    from sidecar.cli.render import tell_as_json, tell_on_stderr  # noqa: PLC0415  # only when something is wrong
+    from sidecar.cli.render import tell_as_json, tell_on_stderr  # only when something is wrong
 
     (tell_as_json if strict else tell_on_stderr)("error", error.message)
     return code
 
 
 def _say_as_json(line: str) -> None:
-    from sidecar.cli.render import tell_as_json  # noqa: PLC0415  # as above
+    from sidecar.cli.render import tell_as_json  # as above
 
     tell_as_json("error", line)
 

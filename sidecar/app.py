@@ -19,14 +19,14 @@ def serve(options: ServeOptions) -> NoReturn:
     Raises ``ConfigFault`` when the configuration file was named and cannot be read.
     """
     gc.disable()  # nothing made while importing is garbage; the server turns it on again
-    from sidecar.config import combine, load_user_layer  # noqa: PLC0415  # each command loads its own world only
-    from sidecar.editor.server import run  # noqa: PLC0415
+    from sidecar.config import combine, load_user_layer  # each command loads its own world only
+    from sidecar.editor.server import run
 
     user = load_user_layer(options.common.config)
     configuration = combine(user)
 
     def application(tasks: "TaskGroup") -> "DeferredFront":
-        from sidecar.editor.deferred import DeferredFront  # noqa: PLC0415  # after the signals are ours
+        from sidecar.editor.deferred import DeferredFront  # after the signals are ours
 
         limit = configuration.settings.limits.max_message_bytes
         return DeferredFront(tasks, limit, lambda: build(tasks, user, configuration))
@@ -36,13 +36,13 @@ def serve(options: ServeOptions) -> NoReturn:
 
 def build(tasks: "TaskGroup", user: "Layer", configuration: "Configuration") -> "EditorFront":
     """Make the editor's front and all behind it; everything it starts runs in ``tasks``."""
-    from sidecar.config import state_directory  # noqa: PLC0415  # after the reply to initialize
-    from sidecar.editor.built_in import PARTS  # noqa: PLC0415
-    from sidecar.editor.front import EditorFront, FrontNeeds  # noqa: PLC0415
-    from sidecar.store.sessions import SessionStore  # noqa: PLC0415
-    from sidecar.store.worker import StoreWorker  # noqa: PLC0415
-    from sidecar.workspace.records import Records  # noqa: PLC0415
-    from sidecar.workspace.sessions import Workspace  # noqa: PLC0415
+    from sidecar.config import state_directory  # after the reply to initialize
+    from sidecar.editor.built_in import PARTS
+    from sidecar.editor.front import EditorFront, FrontNeeds
+    from sidecar.store.sessions import SessionStore
+    from sidecar.store.worker import StoreWorker
+    from sidecar.workspace.records import Records
+    from sidecar.workspace.sessions import Workspace
 
     front: EditorFront | None = None
 

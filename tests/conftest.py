@@ -1,6 +1,7 @@
 """Shared fixtures: the anyio backend, and where the corpora lie when they are there."""
 
 import os
+import signal
 from collections.abc import Generator
 from pathlib import Path
 from typing import Any, cast
@@ -11,6 +12,10 @@ from hypothesis import settings
 # Several tests run at once on machines of any speed, so no example has a deadline; a failure prints how to repeat it.
 settings.register_profile("tests", deadline=None, print_blob=True)
 settings.load_profile("tests")
+
+# Whoever starts the tests may ignore it, and what is started would inherit that.
+if hasattr(signal, "SIGHUP") and signal.getsignal(signal.SIGHUP) is signal.SIG_IGN:
+    signal.signal(signal.SIGHUP, signal.SIG_DFL)
 
 REPOSITORY = Path(__file__).resolve().parent.parent
 

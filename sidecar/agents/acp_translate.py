@@ -81,7 +81,7 @@ def translate_session_reply(result: Any) -> list[SessionEvent]:
 
 
 def _read_modes(value: JsonObject) -> "SessionModeState | None":
-    from sidecar.acp.schema import SessionModeState  # noqa: PLC0415  # a schema of many classes, for agents with modes only
+    from sidecar.acp.schema import SessionModeState  # a schema of many classes, for agents with modes only
 
     return _structure(value, SessionModeState)
 

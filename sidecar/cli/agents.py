@@ -30,7 +30,7 @@ def main(options: AgentsOptions) -> int:
 
 def found_program(agent: AgentSettings) -> dict[str, Any]:
     """Return ``{"program"}``, the absolute path that would be started, or ``{"missing"}``, why there is none."""
-    from sidecar.transport.process import resolve_program  # noqa: PLC0415 - only when something is looked up
+    from sidecar.transport.process import resolve_program
 
     if agent.protocol == "ahp":
         return {"connection": agent.connection}

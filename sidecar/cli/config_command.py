@@ -117,10 +117,10 @@ def _check(options: ConfigOptions) -> int:
 
 
 def _set_secret(options: ConfigOptions) -> int:
-    import anyio  # noqa: PLC0415  # the other actions need no loop
+    import anyio  # the other actions need no loop
 
-    from sidecar.secret import SecretText  # noqa: PLC0415
-    from sidecar.store.secrets import open_secret_store  # noqa: PLC0415
+    from sidecar.secret import SecretText
+    from sidecar.store.secrets import open_secret_store
 
     name = _secret_name(options)
     store = open_secret_store(load_configuration(options.common.config).settings.secrets.store, state_directory())
@@ -133,9 +133,9 @@ def _set_secret(options: ConfigOptions) -> int:
 
 
 def _delete_secret(options: ConfigOptions) -> int:
-    import anyio  # noqa: PLC0415  # the other actions need no loop
+    import anyio  # the other actions need no loop
 
-    from sidecar.store.secrets import open_secret_store  # noqa: PLC0415
+    from sidecar.store.secrets import open_secret_store
 
     name = _secret_name(options)
     store = open_secret_store(load_configuration(options.common.config).settings.secrets.store, state_directory())
@@ -154,7 +154,7 @@ def _secret_name(options: ConfigOptions) -> str:
 def _read_secret(name: str) -> str:
     """Read the secret unseen from the terminal, or the first line of stdin; never from the command line."""
     if sys.stdin.isatty():
-        import getpass  # noqa: PLC0415  # only with a terminal
+        import getpass  # only with a terminal
 
         secret = getpass.getpass(f'secret "{name}": ')
     else:

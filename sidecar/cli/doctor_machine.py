@@ -102,7 +102,7 @@ def _check_privacy(name: str, folder: Path, found: os.stat_result) -> Check:
 
 
 async def _check_secrets(configuration: Configuration) -> Check:
-    from sidecar.store.secrets import open_secret_store  # noqa: PLC0415 - keyring libraries are slow to load
+    from sidecar.store.secrets import open_secret_store
 
     kind = configuration.settings.secrets.store
     try:

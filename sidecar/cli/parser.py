@@ -79,7 +79,7 @@ def parse(rest: Sequence[str], common: CommonOptions) -> Chosen:
 
 
 def _nearest(word: str, known: Sequence[str] | dict[str, Command]) -> str:
-    import difflib  # noqa: PLC0415  # only needed when something is wrong
+    import difflib  # only needed when something is wrong
 
     near = difflib.get_close_matches(word, list(known), n=1)
     return f' Did you mean "{near[0]}"?' if near else ""

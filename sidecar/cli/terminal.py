@@ -45,7 +45,7 @@ class Dialogue:
     def forget_typed(self) -> None:
         """Throw away what was typed before the question could be seen: it was not meant as an answer."""
         if sys.platform != "win32":
-            import termios  # noqa: PLC0415 - exists on Unix only
+            import termios
 
             termios.tcflush(self._reader, termios.TCIFLUSH)
 
@@ -92,7 +92,7 @@ def termios_error() -> type[Exception]:
     """Return what the terminal functions raise on Unix; elsewhere there is nothing more than OSError."""
     if sys.platform == "win32":
         return OSError
-    import termios  # noqa: PLC0415 - exists on Unix only
+    import termios
 
     return termios.error
 

@@ -11,7 +11,7 @@ def url_opener(tell: Tell) -> Callable[[OpenUrl], Awaitable[bool]]:
     """Return what hands an address to the system's opener and says how that went, without the address."""
 
     async def open_it(body: OpenUrl) -> bool:
-        from sidecar.workspace.opener import open_url  # noqa: PLC0415 - needed when something is opened
+        from sidecar.workspace.opener import open_url
 
         opening = await open_url(body.url, env=os.environ, workspaces=[os.getcwd()])  # noqa: PTH109 - text for text
         tell("info", opening.message)

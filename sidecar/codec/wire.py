@@ -63,7 +63,7 @@ def converter() -> "Converter":
 
     ``structure`` raises ``BadShape`` only; ``unstructure(structure(x, cls)) == x``.
     """
-    from cattrs import Converter  # noqa: PLC0415  # not needed by an idle start
+    from cattrs import Converter  # not needed by an idle start
 
     made = Converter(detailed_validation=False)
     for kind in (str, bool, int, float):

@@ -62,7 +62,7 @@ def read_table(value: Json, source: str) -> Layer:
 
 def read_toml(data: bytes, source: str) -> Layer:
     """Check the bytes of a TOML file; what cannot be read at all is a problem, never an exception."""
-    import tomllib  # noqa: PLC0415  # the server starts without it when there is no file
+    import tomllib  # the server starts without it when there is no file
 
     if len(data) > MAX_FILE_BYTES:
         return Layer(source, problems=(f"{source} is larger than {MAX_FILE_BYTES} bytes; nothing of it is used",))
@@ -196,7 +196,7 @@ def _already_so(value: Json, known: Json) -> bool:
 
 def untrusted(source: str, raw: Mapping[str, Any]) -> Untrusted:
     """Return the trust question's item for ``raw``, the part of a layer that is not applied yet."""
-    import hashlib  # noqa: PLC0415  # only when something waits for trust
+    import hashlib  # only when something waits for trust
 
     commands: list[str] = []
     urls: list[str] = []

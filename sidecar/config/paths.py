@@ -79,7 +79,7 @@ def _base(variable: str, below_home: str, elsewhere: str, env: Mapping[str, str]
     if Path(value).is_absolute():
         return Path(value) / _APPLICATION
     if sys.platform in {"darwin", "win32"}:
-        import platformdirs  # noqa: PLC0415  # needed on these platforms only
+        import platformdirs  # needed on these platforms only
 
         return Path(getattr(platformdirs, elsewhere)(_APPLICATION, appauthor=False))
     home = env.get("HOME", "")

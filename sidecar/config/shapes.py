@@ -66,7 +66,7 @@ _KINDS: Final[Sequence[tuple[type, str]]] = (
 
 def suggest(word: str, known: Iterable[str]) -> str:
     """Return " Did you mean …?" for the known word nearest to ``word``, or an empty string."""
-    import difflib  # noqa: PLC0415  # only needed when something is wrong
+    import difflib  # only needed when something is wrong
 
     near = difflib.get_close_matches(word.lower(), list(known), n=1, cutoff=0.6)
     return f' Did you mean "{near[0]}"?' if near else ""
@@ -226,8 +226,8 @@ class Argv:
 
 
 def _as_argv(line: str) -> str:
-    import json  # noqa: PLC0415  # only needed when something is wrong
-    import shlex  # noqa: PLC0415
+    import json  # only needed when something is wrong
+    import shlex
 
     try:
         words = shlex.split(line) or ["program", "argument"]

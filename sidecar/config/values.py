@@ -140,7 +140,7 @@ class Address:
         return value if fault is None else spot.problem(fault)
 
     def _fault(self, url: str) -> str | None:
-        from urllib.parse import urlsplit  # noqa: PLC0415  # only where a URL is configured
+        from urllib.parse import urlsplit  # only where a URL is configured
 
         try:
             parts = urlsplit(url)

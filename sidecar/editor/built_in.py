@@ -7,7 +7,7 @@ if TYPE_CHECKING:
 
 
 def _transcript(front: "Front") -> "Part":
-    from sidecar.editor.transcript import transcript_part  # noqa: PLC0415  # after the reply to initialize
+    from sidecar.editor.transcript import transcript_part  # after the reply to initialize
 
     return transcript_part(front)
 

@@ -346,7 +346,7 @@ def _on_loop(sink: Callable[[int, str], None]) -> Callable[[int, str], None]:
 
 
 def _read_text(uri: str) -> str | None:
-    from sidecar.workspace.uris import uri_to_path  # noqa: PLC0415
+    from sidecar.workspace.uris import uri_to_path
 
     path = uri_to_path(uri)
     if path is None:

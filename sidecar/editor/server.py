@@ -53,7 +53,7 @@ def take_stdio() -> Stdio:
     """
     stdio = Stdio(os.dup(0), os.dup(1))
     if sys.platform == "win32":
-        import msvcrt  # noqa: PLC0415
+        import msvcrt
 
         msvcrt.setmode(stdio.input, os.O_BINARY)
         msvcrt.setmode(stdio.output, os.O_BINARY)
@@ -87,10 +87,10 @@ class Watchdog:
 
 async def serve(app: "EditorApp", stdio: Stdio | None = None, watchdog: Watchdog | None = None) -> int:
     """Serve one editor until it is over and return the exit code. ``app.aclose`` is called last, within bounds."""
-    import anyio  # noqa: PLC0415  the process answers signals before it imports
+    import anyio
 
-    from sidecar.editor.front_door import FrontDoor  # noqa: PLC0415
-    from sidecar.editor.writer import FrameWriter  # noqa: PLC0415
+    from sidecar.editor.front_door import FrontDoor
+    from sidecar.editor.writer import FrameWriter
 
     stdio = stdio or Stdio()
     loop = asyncio.get_running_loop()
@@ -131,7 +131,7 @@ def run(factory: "Callable[[TaskGroup], EditorApp]") -> NoReturn:
     watchdog = Watchdog()
     code = 1
     try:
-        import anyio  # noqa: PLC0415  after the signals are ours
+        import anyio
 
         code = anyio.run(_main, factory, stdio, watchdog)
     except BaseException:  # noqa: BLE001  the end of the process, whatever ended it
@@ -144,7 +144,7 @@ def run(factory: "Callable[[TaskGroup], EditorApp]") -> NoReturn:
 
 
 async def _main(factory: "Callable[[TaskGroup], EditorApp]", stdio: Stdio, watchdog: Watchdog) -> int:
-    import anyio  # noqa: PLC0415
+    import anyio
 
     code = 1
     async with anyio.create_task_group() as tasks:

@@ -201,7 +201,7 @@ def _read_ipv4(name: str, scheme: str) -> _Host:
 
 
 def _to_ascii(name: str, scheme: str) -> str:
-    import idna  # noqa: PLC0415  (its tables are large and international hosts rare)
+    import idna
 
     try:
         return idna.encode(name.translate(_DOTS), uts46=True, std3_rules=True).decode("ascii")

@@ -67,11 +67,11 @@ def _is_held(fd: int) -> bool:
     """Try to take the lock without waiting; true when another has it. Where there are no locks nobody can be told apart."""
     try:
         if sys.platform == "win32":
-            import msvcrt  # noqa: PLC0415 - exists on Windows only
+            import msvcrt
 
             msvcrt.locking(fd, msvcrt.LK_NBLCK, 1)
         else:
-            import fcntl  # noqa: PLC0415 - does not exist on Windows
+            import fcntl
 
             fcntl.flock(fd, fcntl.LOCK_EX | fcntl.LOCK_NB)
     except (BlockingIOError, PermissionError):

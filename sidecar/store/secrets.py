@@ -141,7 +141,7 @@ class KeyringSecrets:
 
 def _load_backend() -> Any:
     try:
-        import keyring  # noqa: PLC0415  # slow to import and optional
+        import keyring  # slow to import and optional
     except ImportError:
         raise Unavailable(f"the package keyring is missing; install acp-sidecar[keyring], or {_CHOICES}") from None
     backend = cast("Any", keyring.get_keyring())

@@ -47,7 +47,7 @@ def become_subreaper() -> bool:
     """Make orphaned descendants ours (Linux); False where the system has no such thing."""
     if sys.platform != "linux":
         return False
-    import ctypes  # noqa: PLC0415 - costs milliseconds, needed on Linux only
+    import ctypes
 
     return ctypes.CDLL(None, use_errno=True).prctl(PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0) == 0
 

@@ -199,7 +199,7 @@ async def _start_guarded(launch: Launch, terminal: bool) -> Child:
 def _widen(output: IO[bytes] | None) -> None:
     """Let the agent write further ahead of us: fewer and larger reads. Refused or unknown, the pipe stays as it is."""
     if sys.platform == "linux" and output is not None:
-        import fcntl  # noqa: PLC0415 - not on Windows
+        import fcntl
 
         with contextlib.suppress(OSError):
             fcntl.fcntl(output.fileno(), fcntl.F_SETPIPE_SZ, OUTPUT_PIPE_BYTES)
@@ -207,7 +207,7 @@ def _widen(output: IO[bytes] | None) -> None:
 
 def _open_screen() -> tuple[IO[bytes] | None, IO[bytes] | None]:
     """Return both ends of a pseudo-terminal that leaves line ends alone, ours first; two None where there is none to be had."""
-    import termios  # noqa: PLC0415 - not on Windows
+    import termios
 
     try:
         master, slave = os.openpty()
@@ -235,9 +235,9 @@ def _guardian_argv(launch: Launch, fd: int) -> list[str]:
 
 async def _start_in_job(launch: Launch, terminal: bool) -> Child:
     """Windows; see ``windows.py``. Shims are unwrapped here, since nothing else could start them without a shell."""
-    from asyncio import windows_utils  # noqa: PLC0415 - exists on Windows only
+    from asyncio import windows_utils
 
-    from sidecar.transport import windows  # noqa: PLC0415 - as above
+    from sidecar.transport import windows
 
     popen = cast(
         "subprocess.Popen[bytes]",

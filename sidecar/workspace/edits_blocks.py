@@ -97,7 +97,7 @@ def _matched(old: Sequence[str], new: Sequence[str], span: _Span) -> list[Block]
     old_start, old_end, new_start, new_end = span
     if (old_end - old_start) * (new_end - new_start) > MATCHER_LIMIT:
         return [Block(*span)]
-    from difflib import SequenceMatcher  # noqa: PLC0415  # most files are never compared
+    from difflib import SequenceMatcher  # most files are never compared
 
     matcher = SequenceMatcher(None, old[old_start:old_end], new[new_start:new_end], autojunk=False)
     return [

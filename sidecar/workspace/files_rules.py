@@ -36,7 +36,7 @@ def own_paths(*more: str) -> list[str]:
 
 def _unnamed() -> dict[str, str]:
     """The environment without a configuration file named by the user, whose folder may hold anything else."""
-    import os  # noqa: PLC0415  for this one look
+    import os
 
     return {name: value for name, value in os.environ.items() if name != "SIDECAR_CONFIG"}
 

@@ -135,7 +135,7 @@ class TinyApp:
             await anyio.sleep(60)
 
     async def block(self, params: dict[str, Any]) -> Any:
-        import time  # noqa: PLC0415
+        import time
 
         self.client.notify("test/blocking")
         time.sleep(60)  # noqa: ASYNC251  a loop that does not run any more
@@ -202,7 +202,7 @@ class TinyApp:
         return [info.name, info.version, info.position_encoding, info.protocol, info.changes, info.questions, info.commands]
 
     async def print_to_stdout(self, params: dict[str, Any]) -> Any:
-        import subprocess  # noqa: PLC0415
+        import subprocess
 
         print("this must not reach the editor", flush=True)
         sys.stdout.flush()

@@ -548,7 +548,7 @@ def stall_of(editor: LspClient, *, deaf: float, size: int) -> float:
 
 
 def test_a_deaf_editor_stops_nobody_and_loses_nothing(editor: LspClient) -> None:
-    """A loop that waits for the editor stalls for the whole pause; how short the stall really is, is measured by the benchmarks."""
+    """A loop that waits for the editor stalls for the whole pause; how short the stall really is, the benchmarks measure."""
     assert stall_of(editor, deaf=DEAF_SECONDS, size=700_000) <= DEAF_SECONDS / 2  # 4.2 MB on the wire
 
 

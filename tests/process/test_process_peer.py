@@ -162,7 +162,7 @@ async def test_a_line_of_sixty_megabytes_from_a_process_is_read_in_bounded_memor
 
 
 def peak_kilobytes() -> int:
-    import resource  # noqa: PLC0415 - does not exist on Windows
+    import resource
 
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
     return peak // 1024 if sys.platform == "darwin" else peak
