@@ -27,6 +27,7 @@ SHOWN_CHARACTERS: Final = 120
 
 _SEPARATORS: Final = re.compile("[\u2028\u2029\ud800-\udfff]")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
+_MARKS: Final = ("```", "~~~", COMPOSER_HEADING, QUESTION_PREFIX)
 _ENDINGS: Final = {
     "cancelled": "*The turn was cancelled.*",
     "unknown": "*The agent was lost; what became of this turn is not known. It is not sent again.*",
@@ -40,6 +41,11 @@ def shown_line(line: str) -> str:
     """Return one line of somebody else's text as it may stand in the document."""
     shown = _SEPARATORS.sub(lambda found: f"\\u{{{ord(found.group()):x}}}", escape_controls(line))
     return "\\" + shown if shown.rstrip() == COMPOSER_HEADING or shown.startswith(QUESTION_PREFIX) else shown
+
+
+def _stands_as_it_is(text: str) -> bool:
+    """Whether no line of ``text`` is shown in another way or begins or ends a code block: most are so, and need no look each."""
+    return not any(mark in text for mark in _MARKS) and not _SEPARATORS.search(text) and escape_controls(text) == text
 
 
 def heading_line(lines: Sequence[str]) -> int | None:
@@ -177,6 +183,10 @@ class TurnRenderer:
         held = "\r" if whole.endswith("\r") else ""
         *lines, rest = (whole.removesuffix("\r") if held else whole).split("\n")
         self._partial = rest + held
+        if lines and role != "thought" and _stands_as_it_is(whole):
+            self._out += lines
+            self._blank, self._after_tool = not lines[-1].strip(), False
+            return
         for line in lines:
             self._text_line(line)
 
