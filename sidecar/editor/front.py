@@ -19,6 +19,7 @@ from sidecar.editor.client import EditorClient
 from sidecar.editor.configuration import EditorConfiguration
 from sidecar.editor.document_edits import EditorFiles
 from sidecar.editor.folders import WorkspaceFolders
+from sidecar.editor.going_on import going_on
 from sidecar.editor.handlers_questions import asking_operations
 from sidecar.editor.handlers_sessions import WATCHED_IMPLICITLY, stream_operations, watching
 from sidecar.editor.parts import Diagnostic, Front, Part, PartFactory, Place
@@ -46,6 +47,9 @@ AGENT_CHANGED: Final = "sidecar/agent/changed"
 NEXT_NEED: Final = "It is started again when it is next needed; no prompt is sent a second time."
 NEEDS_NO_AGENT: Final = frozenset({"status", "pending.list", "pending.get", "pending.ask", "pending.answer", "cancel"})
 """Operations that never start anything, and so do not wait for the editor's settings."""
+
+TAKES_BACK: Final = "transcript."
+"""Operations of this family put the user's text back themselves when the editor stops waiting."""
 
 _log = logging.getLogger(__name__)
 
@@ -180,7 +184,9 @@ class EditorFront:
         async def run(params: dict[str, Any]) -> Any:
             if name not in NEEDS_NO_AGENT and self._made is not None:
                 await self._made.configuration.wait_settled()
-            return await operation(params)
+            if name.startswith(TAKES_BACK):
+                return await operation(params)
+            return await going_on(self._tasks, lambda: operation(params))
 
         return run
 
