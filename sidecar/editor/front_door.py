@@ -47,7 +47,7 @@ from sidecar.rpc.salvage import salvage
 
 OPERATION_PREFIX: Final = "sidecar/"
 BAD_HEADERS_LOGGED: Final = 10
-BULK_METHODS: Final = frozenset({"sidecar/session/changed"})
+BULK_METHODS: Final = frozenset({"sidecar/session/changed", "workspace/applyEdit"})
 """What is sent in large frames, made of nothing but decoded JSON."""
 
 _log = logging.getLogger(__name__)

@@ -228,7 +228,7 @@ class TranscriptStream:
             return None
         lines = self._lines[:count]
         at = insertion_line(buffer.lines, heading)
-        text = "".join(line + "\n" for line in lines)
+        text = "\n".join([*lines, ""])
         edits = ([insert_edit((at, 0), text)] if text else []) + ([clear] if clear is not None else [])
         sent = self._clear
 

@@ -45,7 +45,11 @@ def shown_line(line: str) -> str:
 
 def _stands_as_it_is(text: str) -> bool:
     """Whether no line of ``text`` is shown in another way or begins or ends a code block: most are so, and need no look each."""
-    return not any(mark in text for mark in _MARKS) and not _SEPARATORS.search(text) and escape_controls(text) == text
+    if any(mark in text for mark in _MARKS):
+        return False
+    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
+        return True
+    return not _SEPARATORS.search(text) and escape_controls(text) == text
 
 
 def heading_line(lines: Sequence[str]) -> int | None:

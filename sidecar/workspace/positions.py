@@ -17,12 +17,18 @@ TextEdit: TypeAlias = dict[str, Any]
 DEFAULT_ENCODING: Final[PositionEncoding] = "utf-16"
 
 _ASTRAL: Final = re.compile("[\U00010000-\U0010ffff]")
+_OTHER_ENDS: Final = ("\r", "\v", "\f", "\x1c", "\x1d", "\x1e")
+"""What ``str.splitlines`` takes for a line end in ASCII, beside LF."""
+
 _LONE_CR: Final = re.compile(r"(?<=\r)(?!\n)")
 _UTF8_CONTINUATION: Final = range(0x80, 0xC0)
 
 
 def split_lines(text: str) -> list[str]:
     """Cut ``text`` into lines with their ends; the last has none (and may be empty), so there is always at least one."""
+    if text.isascii() and not any(end in text for end in _OTHER_ENDS):
+        lines = text.splitlines(keepends=True)
+        return lines if lines and not text.endswith("\n") else [*lines, ""]
     lines = [part + "\n" for part in text.split("\n")]
     lines[-1] = lines[-1][:-1]
     if "\r" not in text:
