@@ -89,6 +89,9 @@ async def serve(app: "EditorApp", stdio: Stdio | None = None, watchdog: Watchdog
     """Serve one editor until it is over and return the exit code. ``app.aclose`` is called last, within bounds."""
     import anyio
 
+    from sidecar.editor.lsp_types import load_lsp_types
+
+    load_lsp_types()  # first, or pygls does it in its way
     from sidecar.editor.front_door import FrontDoor
     from sidecar.editor.writer import FrameWriter
 

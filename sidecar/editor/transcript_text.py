@@ -189,8 +189,7 @@ class TurnRenderer:
         self._partial = rest + held
         if lines and role != "thought" and _stands_as_it_is(whole):
             self._out += lines
-            self._blank, self._after_tool = not lines[-1].strip(), False
-            return
+            self._blank, self._after_tool, lines = not lines[-1].strip(), False, []
         for line in lines:
             self._text_line(line)
 
