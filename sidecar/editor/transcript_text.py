@@ -9,13 +9,12 @@ import re
 from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Final, cast
 
+from sidecar.editor.transcript_lines import COMPOSER_HEADING, QUESTION_PREFIX, shown_line, stands_as_it_is
 from sidecar.session.conversation import FINAL_STATUSES
 from sidecar.session.export import code_span, content_block_to_markdown
 from sidecar.session.lenient import objects_in
-from sidecar.session.neutral import escape_controls, neutralise
+from sidecar.session.neutral import neutralise
 
-COMPOSER_HEADING: Final = "## Your prompt"
-QUESTION_PREFIX: Final = "### Question "
 OLDER_LINE: Final = "*Older turns are not shown; the command sidecar.transcript.more puts them here.*"
 HELP_LINE: Final = (
     "*Type below the last heading. Code actions send, cancel and answer; so do the commands sidecar.transcript.send, "
@@ -25,9 +24,7 @@ ENDED: Final = FINAL_STATUSES | {"unfinished"}
 SHOWN_FILES: Final = 8
 SHOWN_CHARACTERS: Final = 120
 
-_SEPARATORS: Final = re.compile("[\u2028\u2029\ud800-\udfff]")
 _FENCE: Final = re.compile(r" {0,3}(`{3,}|~{3,})(.*)")
-_MARKS: Final = ("```", "~~~", COMPOSER_HEADING, QUESTION_PREFIX)
 _ENDINGS: Final = {
     "cancelled": "*The turn was cancelled.*",
     "unknown": "*The agent was lost; what became of this turn is not known. It is not sent again.*",
@@ -35,21 +32,6 @@ _ENDINGS: Final = {
     "max_tokens": "*The answer reached its token limit.*",
     "max_turn_requests": "*The turn reached its limit of requests.*",
 }
-
-
-def shown_line(line: str) -> str:
-    """Return one line of somebody else's text as it may stand in the document."""
-    shown = _SEPARATORS.sub(lambda found: f"\\u{{{ord(found.group()):x}}}", escape_controls(line))
-    return "\\" + shown if shown.rstrip() == COMPOSER_HEADING or shown.startswith(QUESTION_PREFIX) else shown
-
-
-def _stands_as_it_is(text: str) -> bool:
-    """Whether no line of ``text`` is shown in another way or begins or ends a code block: most are so, and need no look each."""
-    if any(mark in text for mark in _MARKS):
-        return False
-    if text.isascii() and text.replace("\n", "").replace("\t", "").isprintable():
-        return True
-    return not _SEPARATORS.search(text) and escape_controls(text) == text
 
 
 def heading_line(lines: Sequence[str]) -> int | None:
@@ -187,7 +169,7 @@ class TurnRenderer:
         held = "\r" if whole.endswith("\r") else ""
         *lines, rest = (whole.removesuffix("\r") if held else whole).split("\n")
         self._partial = rest + held
-        if lines and role != "thought" and _stands_as_it_is(whole):
+        if lines and role != "thought" and stands_as_it_is(whole):
             self._out += lines
             self._blank, self._after_tool, lines = not lines[-1].strip(), False, []
         for line in lines:
