@@ -21,6 +21,8 @@ StoreOperation: TypeAlias = Callable[[SessionStore], Any]
 
 MAX_POSTED: Final = 1_024
 BUSY_RETRY_SECONDS: Final = 5.0
+WRITE_BEHIND_SECONDS: Final = 0.05
+"""What was posted waits so long, unless somebody waits for the store: what the user sees comes first."""
 
 
 @attrs.define(eq=False)
@@ -50,6 +52,7 @@ class StoreWorker:
         self._queue: list[_Posted | _Called] = []
         self._merged: dict[Hashable, _Posted] = {}
         self._wake = anyio.Event()
+        self._called = anyio.Event()
         self._limiter = anyio.CapacityLimiter(1)
         self._store: SessionStore | None = None
         self._closed = False
@@ -111,6 +114,8 @@ class StoreWorker:
     def _put(self, entry: _Posted | _Called) -> None:
         self._queue.append(entry)
         self._wake.set()
+        if isinstance(entry, _Called):
+            self._called.set()
 
     async def _wait_for_work(self) -> None:
         """Wait for something new, or, with something left over from a locked file, for the next try."""
@@ -119,7 +124,9 @@ class StoreWorker:
                 await self._wake.wait()
         else:
             await self._wake.wait()
-        self._wake = anyio.Event()
+        with anyio.move_on_after(WRITE_BEHIND_SECONDS):
+            await self._called.wait()
+        self._wake, self._called = anyio.Event(), anyio.Event()
 
     async def _perform_all(self) -> None:
         batch, self._queue = self._queue, []
