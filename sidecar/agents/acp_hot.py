@@ -55,8 +55,8 @@ class _Notification(msgspec.Struct, forbid_unknown_fields=True, gc=False):
     jsonrpc: Literal["2.0"]
 
 
-LARGE_LINE_BYTES: Final = 1 << 20
-"""A line above this is not copied to be decoded together with its neighbours."""
+LARGE_LINE_BYTES: Final = 1 << 16
+"""A line above this is not looked through to be decoded together with its neighbours."""
 
 _DECODER: Final = msgspec.json.Decoder(_Notification)
 FIRST_LOOK_AHEAD: Final = 8
@@ -65,7 +65,7 @@ FIRST_LOOK_AHEAD: Final = 8
 _STRING: Final = msgspec.json.Decoder(str)
 _MARK: Final = b"_chunk"
 _META: Final = b'"_meta"'
-_TEXT: Final = re.compile(rb'"text"[ \t]*:[ \t]*"((?:[^"\\]|\\.)*)"')
+_TEXT: Final = re.compile(rb'"text"[ \t]*:[ \t]*"((?:[^"\\]++|\\.)*+)"')
 """The text of a plain chunk: no other key is called so, and inside of strings quotes are escaped."""
 
 
@@ -101,9 +101,10 @@ def _read_chunk(line: bytes) -> _Params | None:
 
 def _read_run(first: str, lines: list[bytes], at: int) -> tuple[str, int]:
     """Return the text of the plain chunk at ``at`` (``first``) and of those like it that follow, and how many chunks it is."""
-    if at + 1 == len(lines) or (place := _TEXT.search(lines[at])) is None:
+    line = lines[at]
+    if at + 1 == len(lines) or len(line) > LARGE_LINE_BYTES or (place := _TEXT.search(line)) is None:
         return first, 1
-    inside = _insides(lines, at + 1, lines[at][: place.start(1)], lines[at][place.end(1) :])
+    inside = _insides(lines, at + 1, line[: place.start(1)], line[place.end(1) :])
     joined = b"\n".join(inside)
     if not inside or b"\\\n" in joined or joined.endswith(b"\\"):  # a backslash could swallow what comes next
         return first, 1
