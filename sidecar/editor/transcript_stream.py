@@ -196,7 +196,7 @@ class TranscriptStream:
             else:
                 self._loaded_again(changes[:reset], changes[reset:])
         for line in self._passed if not self._cursor.pending else ():
-            self._lines += self._renderer.note(line)
+            self._lines += self._renderer.note(line, at_once=False)
         if not self._cursor.pending:
             self._passed.clear()
         fresh = [asked for asked in self._asked.values() if not asked.shown] if not self._cursor.pending else []

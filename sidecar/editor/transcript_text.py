@@ -109,9 +109,9 @@ class TurnRenderer:
                     self._note_when_whole(known, at_once=kind == "state")
         return self._taken()
 
-    def note(self, *lines: str) -> list[str]:
-        """Return lines of the sidecar's own as a paragraph; what an agent wrote in them has to be neutralised."""
-        self._note(*lines)
+    def note(self, *lines: str, at_once: bool = True) -> list[str]:
+        """Return own lines as a paragraph (neutralised before); not ``at_once``: after a line or block that is being written."""
+        self._note_when_whole(lines, at_once=at_once)
         return self._taken()
 
     def _taken(self) -> list[str]:
