@@ -175,7 +175,7 @@ def test_a_slow_command_is_answered_within_a_second_and_its_result_follows() -> 
         began = time.monotonic()
         command = {"command": "sidecar.nap"}
         assert client.result("workspace/executeCommand", command) == {"state": "started", "operation": "nap"}
-        assert time.monotonic() - began >= COMMAND_ANSWER_SECONDS - 0.05
+        assert COMMAND_ANSWER_SECONDS - 0.05 <= time.monotonic() - began <= 1.2
         assert client.told("sidecar/operation/finished") == {"operation": "nap", "result": {"rested": True}}
 
 
